@@ -127,6 +127,9 @@ def test_a_float64_that_a_comment_demands_stays() -> None:
         ('tensorflow = "^2.9"', [(2, 9)]),
         ("  - tensorflow=2.1", [(2, 1)]),
         ("RUN pip install tensorflow<2", [(1, 15)]),
+        ("FROM nvcr.io/nvidia/tensorflow:18.11-py3", [(1, 15)]),
+        ("FROM nvcr.io/nvidia/tensorflow:21.04-tf1-py3", [(1, 15)]),
+        ("FROM nvcr.io/nvidia/tensorflow:21.04-tf2-py3", []),
         ("tensorflow-datasets==4.0\ntensorflow_probability==0.9\ntensorflow", []),
     ],
 )

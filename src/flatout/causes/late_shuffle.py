@@ -33,7 +33,7 @@ import re
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
-from flatout.source.analysis import datasets, loops
+from flatout.source.analysis import datasets, loops, programs
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument
@@ -46,7 +46,7 @@ _SHORT = 8
 """A buffer of so few batches is full at once."""
 
 
-@pattern("shuffle-after-batch", calls=("shuffle",), among=_BATCHES, on_dataset=True, seldom=True)
+@pattern("shuffle-after-batch", calls=("shuffle",), among=_BATCHES, on_dataset=True, often_in=programs.feeds_training)
 def _shuffle_after_batch(call: ast.Call, site: Site) -> Iterator[Match]:
     """`.batch(32).shuffle(1000)`, not batched again later and not shuffled before."""
     chain = datasets.before(call, site)

@@ -43,7 +43,7 @@ from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import LegacyInput
-from flatout.source.analysis import datasets
+from flatout.source.analysis import datasets, programs
 from flatout.source.analysis.image_iterators import first_to_train_on
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
@@ -168,7 +168,7 @@ def _of_keras(call: ast.Call, site: Site) -> bool:
     return any(item.arg in _OF_KERAS for item in call.keywords)
 
 
-@pattern("image-generator", calls=("ImageDataGenerator",))
+@pattern("image-generator", calls=("ImageDataGenerator",), often_in=programs.may_use_tensorflow)
 def _image_generator(call: ast.Call, site: Site) -> Iterator[Match]:
     """`ImageDataGenerator(…)`"""
     name = site.dotted(call.func)

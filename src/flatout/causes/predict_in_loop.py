@@ -51,6 +51,7 @@ from flatout.model.evidence.program import KerasCall
 from flatout.source import context
 from flatout.source.analysis import datasets, loops, programs
 from flatout.source.analysis.patterns import Confidence, Match, pattern
+from flatout.source.analysis.rare_turns import is_rare
 from flatout.source.analysis.scopes import Loop, Scope, Site
 from flatout.source.analysis.syntax import constant, keyword, last_name, loaded_names, stored_names
 from flatout.source.repairs import LeverEdit, Repair
@@ -329,6 +330,8 @@ def _matters(loop: Loop, site: Site) -> bool:
     source = loops.iterated(loop)
     if source is not None and _ASIDE.search(ast.unparse(source)):
         return False  # `range(FLAGS.num_show)`
+    if is_rare(site, loop):
+        return False  # a preview at every hundredth turn
     if _WAITS.search(loops.without_flags(loop)):
         return False  # waits for something else anyway
     if loops.is_short(loop, _FEW, site) or loops.shows(loop):
@@ -420,6 +423,8 @@ def _is_keras(model: ast.expr, call: ast.Call, site: Site) -> bool:
         bound = datasets.binding(model.id, site)
     elif isinstance(model, ast.Attribute) and isinstance(model.value, ast.Name) and model.value.id == "self":
         bound = datasets.attribute_binding(model.attr, site)
+    if bound is None and isinstance(model, ast.Name) and _is_module(model.id, site):
+        return False
     made = site.dotted(bound.value.func) if bound is not None and isinstance(bound.value, ast.Call) else ""
     if made.startswith("keras."):
         return True
@@ -435,6 +440,11 @@ def _is_keras(model: ast.expr, call: ast.Call, site: Site) -> bool:
     named = [last_name(model), *([made.rpartition(".")[2]] if made else [])]
     likely = any(_LIKE_MODEL.search(name) is not None for name in named)
     return likely and not site.module.names.imports_beyond(_OTHERS, _BESIDE)
+
+
+def _is_module(name: str, site: Site) -> bool:
+    """`import scores as model`, where no argument hides it: its functions are no model of Keras."""
+    return name in site.module.names.modules and not any(name in scope.arguments for scope in site.scope.around())
 
 
 def _is_own_model(site: Site) -> bool:

@@ -51,7 +51,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, Stage
-from flatout.source.analysis import datasets, generators, loops
+from flatout.source.analysis import datasets, generators, loops, programs
 from flatout.source.analysis.call_summary import summarize_scope
 from flatout.source.analysis.patterns import Confidence, Match, pattern
 from flatout.source.analysis.scopes import Scope, Site
@@ -220,7 +220,7 @@ def _other_generator(call: ast.Call, site: Site) -> Iterator[Match]:
         )
 
 
-@pattern("python-function", calls=("py_function", "numpy_function", "py_func"), seldom=True)
+@pattern("python-function", calls=("py_function", "numpy_function", "py_func"), often_in=programs.feeds_training)
 def _python_function(call: ast.Call, site: Site) -> Iterator[Match]:
     """`tf.py_function` in the function of a dataset's stage, or in a step that Keras traces."""
     name = site.dotted(call.func)
@@ -261,7 +261,9 @@ def _python_function(call: ast.Call, site: Site) -> Iterator[Match]:
         )
 
 
-@pattern("decorated", nodes=(ast.FunctionDef,), words=("py_function", "numpy_function"), seldom=True)
+@pattern(
+    "decorated", nodes=(ast.FunctionDef,), words=("py_function", "numpy_function"), often_in=programs.feeds_training
+)
 def _decorated(node: ast.FunctionDef, site: Site) -> Iterator[Match]:
     """`@tf.py_function(Tout=…)` above a function that a dataset's stage calls."""
     mark = next((item for item in node.decorator_list if _is_python(item, site)), None)

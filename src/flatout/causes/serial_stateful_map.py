@@ -48,7 +48,7 @@ from collections.abc import Iterator
 from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
-from flatout.source.analysis import datasets, loops
+from flatout.source.analysis import datasets, loops, programs
 from flatout.source.analysis.call_summary import CallSummary
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
@@ -89,7 +89,13 @@ def in_run(case: Case) -> Iterator[Finding]:
 _PARALLEL = Repair(PARALLEL_CALLS, assumes="the draws may come in another order")
 
 
-@pattern("random-map", calls=("map",), written=r"random|Random|print|sample_distorted", on_dataset=True, seldom=True)
+@pattern(
+    "random-map",
+    calls=("map",),
+    written=r"random|Random|print|sample_distorted",
+    on_dataset=True,
+    often_in=programs.feeds_training,
+)
 def _random_map(call: ast.Call, site: Site) -> Iterator[Match]:
     """A map without num_parallel_calls whose function draws random numbers, prints, or augments with Keras layers."""
     if not isinstance(call.func, ast.Attribute) or site.dotted(call.func) or takes_unknown(call):

@@ -30,6 +30,8 @@ _OLD_KERAS = re.compile(
 """Keras by itself, of versions that have no TensorFlow 2 to run on."""
 _ANY = re.compile(r"^[\s\"'-]*tensorflow", re.IGNORECASE | re.MULTILINE)
 _OF_CONDA = re.compile(r"^dependencies:", re.MULTILINE)
+_CONTAINER = re.compile(r"\bnvcr\.io/nvidia/tensorflow:(\d+)\.(\d+)(-tf\d)?")
+"""By year and month. From 20.02 on the tag says which TensorFlow it has; before it is 1."""
 _ONE = re.compile(r"(?P<how>[<>=~!]=?|\^|:)\s*(?P<major>\d+)(?:\.(?P<minor>\d+))?")
 
 
@@ -70,6 +72,11 @@ def in_text(text: str) -> list[Version]:
     """`tensorflow>=2.4,<2.9` → [(2, 4)]; `tensorflow-gpu==1.14` → [(1, 14)]; an upper bound of 2 → [(1, 15)]."""
     found: list[Version] = []
     for line in text.splitlines():
+        container = _CONTAINER.search(line)
+        if container is not None:
+            if (int(container[1]), int(container[2])) < (20, 2) or container[3] == "-tf1":
+                found.append((1, 15))
+            continue
         pin = _PIN.search(line.partition("#")[0])
         if pin is None:
             continue

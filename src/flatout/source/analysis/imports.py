@@ -20,6 +20,8 @@ class Names:
     def __init__(self) -> None:
         self._raw: dict[str, str] = {}
         self._stars: list[str] = []
+        self.modules: set[str] = set()
+        """Names that mean whole modules: `import model`, `import project.model as model`, `from . import model`."""
         self._handed_on = False
         """Whether a module of the project may have handed on TensorFlow under its usual name."""
 
@@ -28,6 +30,7 @@ class Names:
             for item in node.names:
                 name = item.asname or item.name.split(".")[0]
                 self._raw.setdefault(name, item.name if item.asname else name)
+                self.modules.add(name)
             return
         package = "." * node.level + (node.module or "")
         for item in node.names:
@@ -40,6 +43,8 @@ class Names:
                 self._raw.setdefault(item.asname or item.name, _PASSED_ON[item.name])
             else:
                 self._raw.setdefault(item.asname or item.name, f"{package}.{item.name}")
+                if not package.strip("."):
+                    self.modules.add(item.asname or item.name)
 
     def add_alias(self, name: str, value: ast.expr) -> None:
         """`AUTOTUNE = tf.data.AUTOTUNE`, `layers = tf.keras.layers`, also `tf = tf.compat.v1`."""
@@ -92,6 +97,11 @@ class Names:
     def only_of(self, packages: frozenset[str]) -> bool:
         """Whether all that it imports comes from these packages: nothing of its own project."""
         return all(raw.split(".")[0] in packages for raw in (*self._raw.values(), *self._stars))
+
+    @property
+    def has_separate_keras(self) -> bool:
+        """`import keras`, and not that of TensorFlow."""
+        return any(raw.split(".")[0] == "keras" for raw in (*self._raw.values(), *self._stars))
 
     @property
     def of_version_one(self) -> bool:

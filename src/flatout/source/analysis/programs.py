@@ -10,6 +10,7 @@ import re
 
 from flatout.source.analysis.scopes import Module
 from flatout.source.analysis.small_data import KNOWN
+from flatout.source.analysis.version_one import is_version_two
 
 _STARTED = re.compile(
     r"^[ \t]*(import|from)[ \t]+(argparse|click|fire|hydra|typer|optparse)\b|\bDEFINE_\w+\(|\bsys\.argv\b|"
@@ -47,6 +48,18 @@ _KEEPS = (
 """What a program does with results that are of use to somebody."""
 
 
+_KERAS_OF_TENSORFLOW = (2, 4)
+"""A TensorFlow that has Keras 2.4 at least, which is that of TensorFlow."""
+_KERAS_THREE = re.compile(
+    r"\bkeras\.(ops|saving|random|version|config)\b|\bKERAS_BACKEND\b|\bkeras_(hub|cv|nlp)\b|\.keras[\"']|"
+    r"\bfrom keras import (.*\b)?(ops|saving|random)\b|\b(image|text|audio)_dataset_from_directory\b"
+)
+"""Names that only Keras 3, or that of TensorFlow, has."""
+
+
+_TRAINS = ("fit", "fit_generator", "train_on_batch", "GradientTape")
+
+
 def is_program(module: Module) -> bool:
     """Whether the file has options, starts itself, or imports other modules than libraries: those of its project."""
     known = module.__dict__.get("_is_program")
@@ -59,7 +72,27 @@ def is_program(module: Module) -> bool:
 
 def predicts_often(module: Module) -> bool:
     """Whether it is a program, or one that plays: each turn needs the answer of the turn before, for many thousand."""
+    if _has_light_predict(module):
+        return False
     return is_program(module) or _plays(module)
+
+
+def may_use_tensorflow(module: Module) -> bool:
+    """Whether tf.data and new layers may be there: not where all is of a separate Keras that may be an old one."""
+    return module.names.imports_any("tensorflow") or not _has_light_predict(module)
+
+
+def feeds_training(module: Module) -> bool:
+    """Whether what the file reads comes to a training: it trains itself, or is part of a program."""
+    return any(name in module.calls_by_name for name in _TRAINS) or is_program(module)
+
+
+def _has_light_predict(module: Module) -> bool:
+    """Whether its Keras may be a separate one before 2.4, whose `predict` sets up no dataset: nothing tells another."""
+    if not module.names.has_separate_keras or (module.is_pinned and module.version >= _KERAS_OF_TENSORFLOW):
+        return False
+    text = module.text
+    return _KERAS_THREE.search(text) is None and not is_version_two(text, set(re.findall(rb"\w+", text.encode())))
 
 
 def trains_in_earnest(module: Module) -> bool:

@@ -19,7 +19,9 @@ _NAMES = (
     r"train\.(?:\w+Optimizer|Saver|Supervisor|MonitoredTrainingSession|string_input_producer|batch|shuffle_batch|"
     r"start_queue_runners|get_or_create_global_step|slice_input_producer)|"
     r"summary\.(?:FileWriter|merge_all|merge)|gfile\.|py_func|python_io\.|parse_single_example|FixedLenFeature|"
-    r"random_normal|random_uniform|truncated_normal|multinomial|to_float|to_double|to_int32|to_int64|ceil|log|image\.resize_images|assign)"
+    r"random_normal|random_uniform|truncated_normal|multinomial|to_float|to_double|to_int32|to_int64|ceil|log|image\.resize_images|assign|"
+    r"losses\.(?:cosine_distance|absolute_difference|(?:sparse_softmax|softmax|sigmoid)_cross_entropy|huber_loss|hinge_loss|"
+    r"log_loss|get_total_loss|add_loss|get_regularization_loss))"
 )
 _MARK = re.compile(
     rf"{_NAMES}\b|"
@@ -60,7 +62,7 @@ _MAY_BE = frozenset(
         *(b"tensorflow_version", b"disable_v2_behavior", b"get_collection", b"global_variables", b"to_int32"),
         *(b"placeholder_with_default", b"parse_single_example", b"FixedLenFeature", b"resize_images", b"multinomial"),
         *(b"local_variables_initializer", b"trainable_variables", b"get_default_graph", b"assign", b"log"),
-        *(b"get_session", b"ceil", b"to_double", b"to_int64"),
+        *(b"get_session", b"ceil", b"to_double", b"to_int64", b"losses"),
     ]
 )
 """Words of which a text of TensorFlow 1 has at least one."""
@@ -70,7 +72,27 @@ _OF_KERAS_ONE = frozenset({"nb_epoch", "samples_per_epoch", "nb_val_samples", "b
 """Arguments that Keras 2 renamed."""
 _BY_KERAS_ONE = re.compile(r"^(fit|fit_generator|evaluate_generator|\w*(Convolution|Conv|Pooling)\dD)$")
 _OLD_MODULE = re.compile(
-    r"^\s*from keras\.layers\.(core|convolutional|recurrent|embeddings|normalization|pooling|merge) import",
+    r"^[ \t]*from keras\.layers\.(core|convolutional|recurrent|embeddings|normalization|pooling|merge) import",
+    re.MULTILINE,
+)
+_OF_SEPARATE_KERAS = re.compile(
+    r"^[ \t]*(?:from|import) keras\.(?:engine\.topology|legacy|backend\.tensorflow_backend)\b|"
+    r"^[ \t]*from keras\.layers\.recurrent import .*\bRecurrent\b|"
+    r"^[ \t]*from keras\.layers(?:\.cudnn_recurrent)? import .*\bCuDNN(?:LSTM|GRU)\b|"
+    r"^[ \t]*from keras\.utils(?:\.training_utils)? import .*\bmulti_gpu_model\b|"
+    r"^[^#'\"\n]*\bimage_dim_ordering\(",
+    re.MULTILINE,
+)
+"""What the separate Keras has no more since it is that of TensorFlow, from 2.4 on."""
+_SEPARATE_WORDS = frozenset(
+    {
+        *(b"topology", b"legacy", b"tensorflow_backend", b"Recurrent", b"CuDNNLSTM", b"CuDNNGRU"),
+        *(b"multi_gpu_model", b"image_dim_ordering"),
+    }
+)
+_FROM_TENSORFLOW = re.compile(
+    r"^[ \t]*from tensorflow import .*\b(?:set_random_seed|Session|InteractiveSession|ConfigProto|GPUOptions|"
+    r"placeholder|get_default_graph|global_variables_initializer)\b",
     re.MULTILINE,
 )
 _OLD_METRIC = re.compile(r"""\.history\[["']acc["']\]""")
@@ -106,6 +128,8 @@ def is_version_one(text: str, words: set[bytes]) -> bool:
         return not asks and _EAGER.search(_DOCSTRING.sub("", text)) is not None
     if b"function" in words and ("@tf.function" in text or "tf.function(" in text):
         return False
+    if b"__version__" not in words and _FROM_TENSORFLOW.search(text):
+        return _FROM_TENSORFLOW.search(_DOCSTRING.sub("", text)) is not None
     if not _is_marked(text) or (b"__version__" in words and _ASKS.search(text)):
         return False
     return _is_marked(_DOCSTRING.sub("", text))
@@ -115,6 +139,8 @@ def is_keras_one(text: str, words: set[bytes]) -> bool:
     """Whether it can run only with a Keras that was made for TensorFlow 1."""
     if b"keras" not in words:
         return False
+    if not words.isdisjoint(_SEPARATE_WORDS) and _OF_SEPARATE_KERAS.search(text):
+        return True
     if b"acc" in words and _OLD_METRIC.search(text) and _OLD_MODULE.search(text) and not _ACC_ASKED.search(text):
         return True
     if not any(name.encode() in words for name in _OF_KERAS_ONE):
@@ -140,6 +166,8 @@ def fails_with_two(text: str, words: set[bytes]) -> bool:
     if _is_whole(text) or any(word in words for word in (*_OF_TWO, b"v1")):
         return False
     bare = _DOCSTRING.sub("", text)
+    if _FROM_TENSORFLOW.search(bare):
+        return True
     return any(_stands_alone(bare, at) and _GONE_IN_TWO.match(bare, end) for at, end in _marks(bare))
 
 
