@@ -154,6 +154,14 @@ def test_what_was_ahead_when_the_time_was_up_is_confirmed_where_nothing_has_won(
     assert explored(tmp_path / "some", monkeypatch, {"onednn": FASTER})[0] == ["onednn"]
 
 
+def test_time_that_decides_what_is_ahead_is_not_spent_on_what_no_finding_names(tmp_path, monkeypatch):
+    monkeypatch.setattr(FakeTrials, "__post_init__", lambda self: setattr(self, "promising", {("prefetch",): 1.7}))
+    monkeypatch.setattr(FakeRace, "seconds_for", lambda self, contestants: 470.0)
+    open_ended = Interval(1.7, 0.9, 3.0)
+    winners, race, _ = explored(tmp_path, monkeypatch, {"prefetch": open_ended}, for_run=20.0)
+    assert (winners, race.ran) == (["prefetch"], [("prefetch",)])
+
+
 def test_what_is_open_is_tried_again_until_it_is_closed_the_best_first(tmp_path, monkeypatch):
     wide, wider = Interval(1.0, 0.8, 1.6), Interval(1.1, 0.7, 2.0)
     winners, race, _ = explored(tmp_path, monkeypatch, {"xla": wide, "onednn": wider})

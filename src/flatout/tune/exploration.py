@@ -60,7 +60,7 @@ class Exploration:
             race = context.race(launch)
         if not self.winners:
             self._try_again(race)  # what a finding names has a better chance than what none does
-        if not context.request.levers:
+        if not context.request.levers and not self._waits_for_confirmation():
             if self.winners and context.seconds_of_program is None:
                 self.until = time.monotonic() + UNNAMED * max(context.clock.left_to_explore(), 0.0)
             self._try_all(race, case, suggested=False)
@@ -172,6 +172,11 @@ class Exploration:
         found = self.context.trials.promising
         ahead = {levers[-1]: gain for levers, gain in found.items() if levers[:-1] == self.base}
         return sorted(filter(self.context.combinable, ahead), key=lambda text: -ahead[text])[:1]
+
+    def _waits_for_confirmation(self) -> bool:
+        """Whether a lever was ahead in each of too few rounds, and there was no time to try it again: what is left of
+        the time decides it, and is not for others."""
+        return not self.winners and not set(self._most_promising()).isdisjoint(self._still_open())
 
     def _winners(self, levers: Sequence[str]) -> list[str]:
         gains: dict[str, float] = {}
