@@ -52,7 +52,8 @@ class Stage:
         self.ran: list[str] = []
         self.context: Any = SimpleNamespace(
             case=Case("tune"), launch=ORIGINAL, clock=Clock(1000.0), trials=self.trials, notes=[], progress=progress,
-            watchdog=None, varies=False, new_directory=lambda name: directory / name, patched=self._patched,
+            watchdog=None, varies=False, seconds_of_program=None,
+            new_directory=lambda name: directory / name, patched=self._patched,
             contestant=lambda levers: SimpleNamespace(launch=replace(ORIGINAL, levers=levers)),
         )  # fmt: skip
         self.race: Any = SimpleNamespace(starter=None, close=lambda: None)
@@ -277,3 +278,11 @@ def test_the_patched_program_runs_with_nothing_but_the_patch(tmp_path):
     one = variants.patched(launch, made, made.written, tmp_path / "patched")
     assert one is not None
     assert one.launch.levers == ()
+
+
+def test_pairs_of_a_short_program_leave_the_time_to_compare_results_once(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {"original": Run(14.4, 0, 100), "patched": Run(10.3, 0, 100)})
+    stage.context.clock, stage.context.seconds_of_program = Clock(90.0), 14.4
+    claim = stage.claim(confirmed("cache"))
+    assert claim is not None
+    assert claim.whole_run.pairs == 3

@@ -145,11 +145,14 @@ class Claiming:
             return found
 
         try:
+            known = context.seconds_of_program
             kept = min(2 * LEAST_FOLLOWED, max(context.clock.left(), 0.0) / 2)  # for comparing the results
             comparing = COMPARING
             if pairs_decide:  # so they come first
                 comparing = 0.0
-                kept = min(kept, 2 * COMPARING * (context.seconds_of_program or kept))
+                kept = min(kept, 2 * COMPARING * (known or kept))
+            elif known is not None:  # further pairs leave the time for it
+                kept = 0.0
             latest = context.clock.end - kept  # a measured ratio comes before cures of the run
             end = latest - context.clock.for_run
             measured = measure(run, _saving(trial), end, made is not None, comparing=comparing, latest=latest)
