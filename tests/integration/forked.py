@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,7 @@ def serve(namespace: dict[str, Any]) -> None:
             request = json.loads(line)
             _become(request, set_by_imports)
             if request["settings"]:
-                start.start(request["settings"])
+                start.start(request["settings"], time.perf_counter())
             main.run(request["arguments"], namespace)
             return
         _, status, used = os.wait4(pid, 0)
