@@ -24,7 +24,9 @@ def test_a_run_is_counted_by_what_goes_on_for_most_of_it(
     tmp_path: Path, fits: int, calls: int, kind: Any, steps: int
 ) -> None:
     observer: Any = SimpleNamespace(
-        recorder=SimpleNamespace(directory=str(tmp_path)), more_probes=[], trial=SimpleNamespace(not_steps=frozenset()),
+        recorder=SimpleNamespace(directory=str(tmp_path)),
+        more_probes=[],
+        trial=SimpleNamespace(not_steps=frozenset()),
         own_seconds=0.0,
     )
     whole = Whole(observer, WholeSettings(least_step="train-function"))
