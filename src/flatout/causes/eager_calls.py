@@ -89,9 +89,14 @@ def _metrics(case: Case) -> Iterator[Finding]:
     if queries.step_kind(case) not in ("function", "train-function"):
         return
     lines: dict[str, list[Where]] = {}
+    updates: dict[str, set[int]] = {}
     for item in case.evidence_of(LineTime):
         where = item.where
-        if where is not None and where.file and where.line and _updates_metric(where.file, where.line):
+        if where is None or not where.file or not where.line:
+            continue
+        if where.file not in updates:
+            updates[where.file] = _updates_of_metrics(where.file)
+        if where.line in updates[where.file] and context.innermost_loop(where.file, where.line) is not None:
             lines.setdefault(where.file, []).append(where)
     for places in lines.values():
         cost = queries.lines_ms(case, {(where.file, where.line) for where in places})
@@ -108,17 +113,14 @@ def _metrics(case: Case) -> Iterator[Finding]:
         )
 
 
-def _updates_metric(file: str, line: int) -> bool:
-    """Whether the statement on a line, in a loop, is nothing but `mean(loss)` or `mean.update_state(loss)`."""
+def _updates_of_metrics(file: str) -> set[int]:
+    """The lines of statements that are nothing but `mean(loss)` or `mean.update_state(loss)`."""
     module = context.tree(file)
-    if module is None or context.innermost_loop(file, line) is None:
-        return False
+    if module is None:
+        return set()
     fit = fit_of(module)
-    return any(
-        fit.updates_metric(node) and node.lineno <= line <= (node.end_lineno or node.lineno)
-        for node in ast.walk(module)
-        if isinstance(node, ast.stmt)
-    )
+    found = (node for node in ast.walk(module) if isinstance(node, ast.stmt) and fit.updates_metric(node))
+    return {line for node in found for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
 
 
 CAUSE = Cause(

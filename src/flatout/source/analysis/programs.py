@@ -46,8 +46,6 @@ _KEEPS = (
     "dump",
 )
 """What a program does with results that are of use to somebody."""
-
-
 _KERAS_OF_TENSORFLOW = (2, 4)
 """A TensorFlow that has Keras 2.4 at least, which is that of TensorFlow."""
 _KERAS_THREE = re.compile(
@@ -55,9 +53,8 @@ _KERAS_THREE = re.compile(
     r"\bfrom keras import (.*\b)?(ops|saving|random)\b|\b(image|text|audio)_dataset_from_directory\b"
 )
 """Names that only Keras 3, or that of TensorFlow, has."""
-
-
 _TRAINS = ("fit", "fit_generator", "train_on_batch", "GradientTape")
+"""Calls of which a file that trains has one."""
 
 
 def is_program(module: Module) -> bool:
@@ -72,14 +69,14 @@ def is_program(module: Module) -> bool:
 
 def predicts_often(module: Module) -> bool:
     """Whether it is a program, or one that plays: each turn needs the answer of the turn before, for many thousand."""
-    if _has_light_predict(module):
+    if _may_have_old_keras(module):
         return False
     return is_program(module) or _plays(module)
 
 
 def may_use_tensorflow(module: Module) -> bool:
     """Whether tf.data and new layers may be there: not where all is of a separate Keras that may be an old one."""
-    return module.names.imports_any("tensorflow") or not _has_light_predict(module)
+    return module.names.imports_any("tensorflow") or not _may_have_old_keras(module)
 
 
 def feeds_training(module: Module) -> bool:
@@ -87,7 +84,7 @@ def feeds_training(module: Module) -> bool:
     return any(name in module.calls_by_name for name in _TRAINS) or is_program(module)
 
 
-def _has_light_predict(module: Module) -> bool:
+def _may_have_old_keras(module: Module) -> bool:
     """Whether its Keras may be a separate one before 2.4, whose `predict` sets up no dataset: nothing tells another."""
     if not module.names.has_separate_keras or (module.is_pinned and module.version >= _KERAS_OF_TENSORFLOW):
         return False
