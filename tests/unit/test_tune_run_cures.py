@@ -19,7 +19,7 @@ from flatout.trial.child_process import Launch
 from flatout.trial.patch import Change, Patch
 from flatout.trial.whole_run import Run
 from flatout.tune import claim as claims
-from flatout.tune import plan, run_cures
+from flatout.tune import plan, run_cures, tuner
 from flatout.tune.claim import Claim
 from flatout.tune.clock import Clock
 from flatout.tune.conclusions import claim_of
@@ -28,6 +28,7 @@ from flatout.tune.plan import Plan
 from flatout.tune.request import TuneRequest
 from flatout.tune.run_cures import RunCures
 from flatout.tune.trials import Trials
+from flatout.tune.tuner import Tuner
 from flatout.tune.verdict import won_text
 
 LEVER = "background-checkpoint"
@@ -133,11 +134,37 @@ def test_one_pair_of_whole_runs_is_no_claim(tmp_path, monkeypatch):
     assert trial.note == "no time for more than one pair of whole runs (20.0 s and 12.0 s), which shows nothing"
 
 
-@pytest.mark.parametrize("cured", [Run(19.5, 0, 100), Run(25.0, 0, 100)])
-def test_what_is_within_the_noise_of_whole_runs_is_not_claimed(tmp_path, monkeypatch, cured):
+@pytest.mark.parametrize(("cured", "pairs"), [(Run(19.5, 0, 100), 3), (Run(25.0, 0, 100), 2)], ids=["even", "slower"])
+def test_what_is_within_the_noise_of_whole_runs_is_not_claimed(tmp_path, monkeypatch, cured, pairs):
     stage = Stage(tmp_path, monkeypatch, 9.0, cured)
+    monkeypatch.setattr(claims.parity, "compare_whole", lambda *args: pytest.fail("nothing is claimed"))
     assert RunCures(stage.context).run(None) is None
-    assert [trial.status for trial in stage.trials.found] == ["noise"]
+    assert [(trial.status, trial.note) for trial in stage.trials.found] == [("noise", f"{pairs} pairs of whole runs")]
+    assert stage.ran == ["watched", *[LEVER, "original"] * pairs]
+
+
+@pytest.mark.parametrize(
+    ("skipped", "winners", "rounds"),
+    [("no time left for it", [], 2), ("no time left for it", ["xla"], 1), ("it does not fit", [], 1)],
+    ids=["waiting", "confirmed", "decided"],
+)
+def test_steps_have_the_time_that_cures_of_the_run_leave(monkeypatch, skipped, winners, rounds):
+    trials = SimpleNamespace(skipped={"bf16": skipped}, found=[])
+    made, raced = Tuner.__new__(Tuner), []
+    case = Case("tune", steps=SimpleNamespace(count=100))
+    made.context = SimpleNamespace(trials=trials, request=TuneRequest("train.py"), launch=ORIGINAL, directory=Path("/"))
+    made.context.fork_servers = SimpleNamespace(prepare=lambda *args: None)
+    made.claim = None
+    monkeypatch.setattr(made, "_scouted", lambda: case)
+    for name, stand_in in (("ranked", lambda launch, case: launch), ("imports_of", lambda path: ())):
+        monkeypatch.setattr(tuner, name, stand_in)
+    no_cure = SimpleNamespace(look_ahead=lambda: None, comes_before_steps=False, run=lambda claim: claim)
+    monkeypatch.setattr(tuner, "RunCures", lambda context: no_cure)
+    monkeypatch.setattr(tuner, "Exploration", lambda context: SimpleNamespace(run=lambda: raced.append(1) or winners))
+    monkeypatch.setattr(tuner, "Confirmation", lambda context: SimpleNamespace(run=lambda winners: None))
+    monkeypatch.setattr(tuner, "Claiming", lambda context, found: SimpleNamespace(run=lambda: None))
+    made._tune()
+    assert len(raced) == rounds
 
 
 def test_a_short_program_is_watched_before_its_steps_are_raced_and_time_is_kept(tmp_path, monkeypatch):

@@ -263,9 +263,9 @@ def _judged(claim: Claim) -> Trial:
         claim.trial,
         status="won" if won else "noise",
         speedup=found.speedup,
-        parity=found.parity or "unknown",
+        parity=found.parity or ("unknown" if won else ""),
         rounds=found.pairs,
-        note=f"{found.pairs} pairs of whole runs; {found.compared}",
+        note="; ".join(filter(None, [f"{found.pairs} pairs of whole runs", found.compared])),
     )
 
 

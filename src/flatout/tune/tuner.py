@@ -18,7 +18,7 @@ from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import parse
 from flatout.report.progress import Progress
 from flatout.tune.claim import Claim, Claiming
-from flatout.tune.conclusions import FEWEST_STEPS, TOO_SHORT
+from flatout.tune.conclusions import FEWEST_STEPS, NO_TIME, TOO_SHORT, is_open
 from flatout.tune.confirmation import Confirmation
 from flatout.tune.context import Context
 from flatout.tune.exploration import Exploration
@@ -72,11 +72,24 @@ class Tuner:
                 text = "The steps take too little of the run to be raced"
                 context.notes.append(Note("info", f"{text}: flatout tune --lever NAME tries a change of them."))
                 return
-        winners = Exploration(context).run() if self._races() else []
-        if winners:
-            confirmed = Confirmation(context).run(winners)
-            self.claim = Claiming(context, confirmed).run()
+        winners = self._race_steps()
         self.claim = of_run.run(self.claim)
+        if self.claim is None and not winners and self._left_open():
+            self._race_steps()  # in the time that cures of the run had kept
+
+    def _race_steps(self) -> list[str]:
+        """The levers of the steps that have won, alone; what they gain together is claimed where it is confirmed."""
+        winners = Exploration(self.context).run() if self._races() else []
+        if winners:
+            confirmed = Confirmation(self.context).run(winners)
+            self.claim = Claiming(self.context, confirmed).run()
+        return winners
+
+    def _left_open(self) -> bool:
+        """Whether levers of the steps wait for nothing but time."""
+        trials = self.context.trials
+        waits = any(why.startswith(NO_TIME) for why in trials.skipped.values())
+        return waits or any(one.stage == "single" and is_open(one) for one in trials.found)
 
     def _races(self) -> bool:
         """Whether steps are to be raced: not where cures of the run alone were asked for."""

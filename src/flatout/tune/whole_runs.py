@@ -78,6 +78,8 @@ def measure(
     while len(originals) < most:
         expected = _expected(originals, changes[0], saving)
         if len(originals) == len(changes):
+            if saving is None and _hopeless(originals, changes):
+                break
             if end - time.monotonic() < changes[0].seconds + (1 + comparing) * expected:
                 break
             changes.append(run(True, PATIENCE * 2 * changes[0].seconds + 10))
@@ -94,6 +96,11 @@ def measure(
     if not originals:
         return _estimated(changed, saving, patched, "")
     return _measured(originals, changes[: len(originals)], patched)
+
+
+def _hopeless(originals: list[Run], changes: list[Run]) -> bool:
+    """Whether each of several pairs shows a changed program that is no faster: nothing would come of a further one."""
+    return len(originals) > 1 and all(b.seconds <= a.seconds for b, a in zip(originals, changes, strict=True))
 
 
 def _expected(originals: list[Run], changed: Run, saving: Saving | None) -> float:
