@@ -112,6 +112,7 @@ def test_a_patch_that_breaks_the_program_is_withheld_and_the_levers_are_claimed(
     assert claim.patch == ""
     assert not claim.whole_run.patched
     assert any("IndexError: pop from empty list" in note.text for note in stage.context.notes)
+    assert [(one.stage, one.status) for one in stage.trials.found] == [("combination", "won"), ("patch", "failed")]
 
 
 def test_a_patch_that_holds_a_part_is_claimed_with_its_own_speedup(tmp_path, monkeypatch):

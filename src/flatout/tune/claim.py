@@ -194,10 +194,14 @@ class Claiming:
         how = "does not compute the same with {what}" if different else "does not end with {what} as it does without"
         text = f"the whole program {how.format(what=what)}: {fallen}"
         self._note("warning", f"{shown(trial.levers)}: {text}")
-        if not as_patch:
-            parity = "failed" if different else trial.parity
-            told = "; ".join(filter(None, [trial.note, text]))
-            self.context.trials.replace(trial, replace(trial, status="failed", parity=parity, note=told))
+        for one in self._patches(trial) if as_patch else [trial]:
+            parity = "failed" if different else one.parity
+            told = "; ".join(filter(None, [one.note, text]))
+            self.context.trials.replace(one, replace(one, status="failed", parity=parity, note=told))
+
+    def _patches(self, trial: Trial) -> list[Trial]:
+        """The races of the patch for these levers: the levers themselves may still come to the end."""
+        return [one for one in self.context.trials.found if one.stage == "patch" and one.levers == trial.levers]
 
     def _note(self, level: str, text: str) -> None:
         note = Note("warning" if level == "warning" else "info", text)
