@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flatout.measure.race import Exit, Verdict
-from flatout.model.case import Case, Distribution, Finding, Fix, Interval, Steps, Trial
+from flatout.model.case import Case, Distribution, Finding, Fix, Interval, RunPart, RunTree, Steps, Trial
 from flatout.report.progress import Progress
 from flatout.tune import exploration as explorations
 from flatout.tune.clock import Clock
@@ -66,12 +66,12 @@ def explored(
     race = FakeRace(gains, more.pop("start_seconds", 1.0))
     journal, progress = Journal(tmp_path), Progress(60.0, quiet=True)
     clock, seconds = Clock(more.pop("budget", 480.0)), more.pop("seconds", 10.0)
-    clock.for_run = more.pop("for_run", 0.0)
+    clock.for_run, run = more.pop("for_run", 0.0), more.pop("run", None)
     planned = Plan(("prefetch", "xla", "cache", "onednn"), (("threads", "one core"),))
     monkeypatch.setattr(explorations.plan, "make", lambda *args: planned)
     context = SimpleNamespace(
         request=TuneRequest("train.py", **more),
-        case=Case("tune", steps=STEPS, findings=(FIRST,)),
+        case=Case("tune", steps=STEPS, findings=(FIRST,), run=run),
         launch=None,
         clock=clock,
         journal=journal,
@@ -198,3 +198,16 @@ def test_a_program_that_starts_slowly_gets_more_time_by_default(start, minutes):
     clock = Clock(480.0)
     assert clock.extend(start) == (minutes > 8)
     assert clock.budget / 60 == pytest.approx(minutes, abs=0.05)
+
+
+@pytest.mark.parametrize(("steps", "tried"), [(2.0, False), (8.0, True)])
+def test_levers_that_nothing_names_are_left_out_once_the_steps_take_little_of_the_run(
+    tmp_path, monkeypatch, steps, tried
+):
+    monkeypatch.setattr(Exploration, "_worth_observing_again", lambda *args: False)
+    run = RunTree(12.0, (RunPart("imports", "tensorflow", 12.0 - steps), RunPart("steps", "fit", steps)))
+    winners, race, context = explored(tmp_path, monkeypatch, {"prefetch": FASTER}, run=run)
+    assert winners == ["prefetch"]
+    assert (("xla", "cache", "onednn") in race.ran) == tried
+    if not tried:
+        assert context.trials.skipped["xla"] == "no finding names it, and the steps take 9% of the run by now"

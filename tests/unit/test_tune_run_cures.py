@@ -144,27 +144,38 @@ def test_what_is_within_the_noise_of_whole_runs_is_not_claimed(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("skipped", "winners", "rounds"),
-    [("no time left for it", [], 2), ("no time left for it", ["xla"], 1), ("it does not fit", [], 1)],
-    ids=["waiting", "confirmed", "decided"],
+    ("skipped", "winners", "left", "rounds"),
+    [
+        ("no time left for it", [], 60.0, [()]),
+        ("it does not fit", ["xla"], 60.0, [("xla",)]),
+        ("it does not fit", [], 60.0, []),
+        ("no time left for it", [], 2.0, []),
+    ],
+    ids=["waiting", "refuted", "decided", "too-late"],
 )
-def test_steps_have_the_time_that_cures_of_the_run_leave(monkeypatch, skipped, winners, rounds):
+def test_steps_have_the_time_that_others_leave(monkeypatch, skipped, winners, left, rounds):
     trials = SimpleNamespace(skipped={"bf16": skipped}, found=[])
-    made, raced = Tuner.__new__(Tuner), []
-    case = Case("tune", steps=SimpleNamespace(count=100))
-    made.context = SimpleNamespace(trials=trials, request=TuneRequest("train.py"), launch=ORIGINAL, directory=Path("/"))
-    made.context.fork_servers = SimpleNamespace(prepare=lambda *args: None)
+    made, again = Tuner.__new__(Tuner), []
+    made.context = SimpleNamespace(
+        trials=trials, request=TuneRequest("train.py"), launch=ORIGINAL, directory=Path("/"), clock=Clock(left),
+        fork_servers=SimpleNamespace(prepare=lambda *args: None), races=[SimpleNamespace(seconds_for=lambda count: 5)],
+    )  # fmt: skip
     made.claim = None
-    monkeypatch.setattr(made, "_scouted", lambda: case)
-    for name, stand_in in (("ranked", lambda launch, case: launch), ("imports_of", lambda path: ())):
-        monkeypatch.setattr(tuner, name, stand_in)
+
+    def explored(context: Any, refuted: Any) -> Any:
+        again.append(tuple(refuted))
+        return SimpleNamespace(run=lambda: winners)
+
+    monkeypatch.setattr(made, "_scouted", lambda: Case("tune", steps=SimpleNamespace(count=100)))
     no_cure = SimpleNamespace(look_ahead=lambda: None, comes_before_steps=False, run=lambda claim: claim)
-    monkeypatch.setattr(tuner, "RunCures", lambda context: no_cure)
-    monkeypatch.setattr(tuner, "Exploration", lambda context: SimpleNamespace(run=lambda: raced.append(1) or winners))
-    monkeypatch.setattr(tuner, "Confirmation", lambda context: SimpleNamespace(run=lambda winners: None))
-    monkeypatch.setattr(tuner, "Claiming", lambda context, found: SimpleNamespace(run=lambda: None))
+    empty = SimpleNamespace(run=lambda *args: None)
+    for name, stand_in in (
+        ("ranked", lambda launch, case: launch), ("imports_of", lambda path: ()), ("Exploration", explored),
+        ("RunCures", lambda context: no_cure), ("Confirmation", lambda *args: empty), ("Claiming", lambda *args: empty),
+    ):  # fmt: skip
+        monkeypatch.setattr(tuner, name, stand_in)
     made._tune()
-    assert len(raced) == rounds
+    assert again == [(), *rounds]
 
 
 def test_a_short_program_is_watched_before_its_steps_are_raced_and_time_is_kept(tmp_path, monkeypatch):

@@ -30,16 +30,23 @@ OF_A_GROUP = 0.5
 UNNAMED = 0.4
 """Of the time that is left for trying once something has won in a program that was not seen to end: what levers may
 take that no finding names. They gain little; whole runs that are measured to their end are worth more."""
+LITTLE = 0.1
+"""Share of the run that its steps take with what has won, from which on levers that no finding names are left out: they
+gain little, and of little."""
 AGAIN_STARTS = 6
 """Starts of the program that observing anew and trying further levers takes at least."""
 
 
 class Exploration:
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, refuted: Sequence[str] = ()) -> None:
+        """`refuted`: levers that had won alone, and could not be claimed."""
         self.context = context
+        self.refuted = refuted
         self.base: tuple[str, ...] = ()
         """Levers that have won already: further ones are tried on top of these."""
         self.winners: list[str] = []
+        self.gained = 1.0
+        """The ratio of a step that the winners have together, as far as it is known."""
         self.until: float | None = None
         """The end of the time for what is tried now, where that is before the end of trying."""
 
@@ -60,11 +67,14 @@ class Exploration:
             race = context.race(launch)
         if not self.winners:
             self._try_again(race)  # what a finding names has a better chance than what none does
-        if not context.request.levers and not self._waits_for_confirmation():
-            if self.winners and context.seconds_of_program is None:
-                self.until = time.monotonic() + UNNAMED * max(context.clock.left_to_explore(), 0.0)
-            self._try_all(race, case, suggested=False)
-        self._try_again(race)
+        if self.winners and not context.request.levers and self._share_of_steps() < LITTLE:
+            self._leave_out_unnamed(case)
+        else:
+            if not context.request.levers and not self._waits_for_confirmation():
+                if self.winners and context.seconds_of_program is None:
+                    self.until = time.monotonic() + UNNAMED * max(context.clock.left_to_explore(), 0.0)
+                self._try_all(race, case, suggested=False)
+            self._try_again(race)
         in_time = race.seconds_for(1) < context.clock.left()
         race.close()
         return self.winners or (self._most_promising() if in_time else [])
@@ -91,7 +101,23 @@ class Exploration:
             self._try(race, group, len(wanted))
         won = self._winners(wanted)
         self.winners += won
+        self.gained *= max((self._gain_of(text) for text in won), default=1.0)
         return won
+
+    def _leave_out_unnamed(self, case: Case) -> None:
+        context = self.context
+        planned = plan.make(case, (), context.request.allow, self._excluded())
+        left_out = [text for text in planned.levers if not self._is_suggested(text, case) and text not in self.base]
+        why = f"no finding names it, and the steps take {self._share_of_steps():.0%} of the run by now"
+        context.trials.skip([text for text in left_out if _name(text) not in context.trials.skipped], why)
+
+    def _share_of_steps(self) -> float:
+        """Of the run, with what has won; all of it where the program was not seen to its end."""
+        run = self.context.case.run
+        if run is None or not run.seconds:
+            return 1.0
+        steps = run.seconds_of("steps")
+        return steps / self.gained / (run.seconds - steps + steps / self.gained)
 
     def _is_suggested(self, text: str, case: Case) -> bool:
         return bool(self.context.request.levers) or plan.suggested(find(_name(text)), case)
@@ -99,7 +125,7 @@ class Exploration:
     def _excluded(self) -> set[str]:
         """Levers not to plan with: as asked for; those in the program already; with these, what was slower before."""
         several = {name for name in map(_name, self.base) if find(name).spec.several}
-        without = {*self.context.request.without, *map(_name, self.base)} - several
+        without = {*self.context.request.without, *map(_name, self.base), *map(_name, self.refuted)} - several
         if self.base:
             singles = (trial for trial in self.context.trials.found if trial.stage == "single")
             without |= {_name(trial.levers[-1]) for trial in singles if hurts(trial)}
@@ -210,10 +236,13 @@ class Exploration:
 
     def _worth_observing_again(self, won: Sequence[str], race: Race) -> bool:
         context = self.context
-        best = context.journal.known("single", (*self.base, won[0]))
-        gained = ratio(best) if best is not None else 1.0  # what was only nominated is confirmed first
         enough = context.clock.left_to_explore() > AGAIN_STARTS * race.seconds_to_start(1)
-        return not context.request.levers and gained >= AGAIN_FROM and enough
+        return not context.request.levers and self._gain_of(won[0]) >= AGAIN_FROM and enough
+
+    def _gain_of(self, text: str) -> float:
+        """On top of the base; 1 for what was only nominated, and is confirmed first."""
+        found = self.context.journal.known("single", (*self.base, text))
+        return ratio(found) if found is not None else 1.0
 
     def _observed_with(self, won: Sequence[str]) -> tuple[Case, Launch] | None:
         """The program with the winners in it: what costs most now? None where it does not run with all of them."""

@@ -8,6 +8,7 @@ it is.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,22 +75,24 @@ class Tuner:
                 return
         winners = self._race_steps()
         self.claim = of_run.run(self.claim)
-        if self.claim is None and not winners and self._left_open():
-            self._race_steps()  # in the time that cures of the run had kept
+        if self.claim is None and self._has_time_for_others(winners):
+            self._race_steps(refuted=winners)
 
-    def _race_steps(self) -> list[str]:
+    def _race_steps(self, refuted: Sequence[str] = ()) -> list[str]:
         """The levers of the steps that have won, alone; what they gain together is claimed where it is confirmed."""
-        winners = Exploration(self.context).run() if self._races() else []
+        winners = Exploration(self.context, refuted).run() if self._races() else []
         if winners:
             confirmed = Confirmation(self.context).run(winners)
             self.claim = Claiming(self.context, confirmed).run()
         return winners
 
-    def _left_open(self) -> bool:
-        """Whether levers of the steps wait for nothing but time."""
-        trials = self.context.trials
-        waits = any(why.startswith(NO_TIME) for why in trials.skipped.values())
-        return waits or any(one.stage == "single" and is_open(one) for one in trials.found)
+    def _has_time_for_others(self, winners: Sequence[str]) -> bool:
+        """Whether levers were left out while what has won could not be claimed, or cures of the run kept their time."""
+        context = self.context
+        waits = any(why.startswith(NO_TIME) for why in context.trials.skipped.values())
+        waits = waits or any(one.stage == "single" and is_open(one) for one in context.trials.found)
+        enough = all(race.seconds_for(1) < context.clock.left() for race in context.races[-1:])
+        return (waits or bool(winners)) and enough
 
     def _races(self) -> bool:
         """Whether steps are to be raced: not where cures of the run alone were asked for."""
