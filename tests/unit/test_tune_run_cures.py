@@ -12,7 +12,7 @@ import pytest
 
 from flatout.measure.parity import Parity
 from flatout.measure.parity.extent import Extent
-from flatout.model.case import Case, Finding, Fix, Interval, RunPart, RunTree, Trial, WholeRun
+from flatout.model.case import Case, Distribution, Finding, Fix, Interval, RunPart, RunTree, Steps, Trial, WholeRun
 from flatout.report.progress import Progress
 from flatout.report.terminal import tune_screen
 from flatout.trial.child_process import Launch
@@ -23,6 +23,7 @@ from flatout.tune import plan, run_cures, tuner
 from flatout.tune.claim import Claim
 from flatout.tune.clock import Clock
 from flatout.tune.conclusions import claim_of
+from flatout.tune.identity import identity_of
 from flatout.tune.journal import Journal
 from flatout.tune.plan import Plan
 from flatout.tune.request import TuneRequest
@@ -34,6 +35,10 @@ from flatout.tune.verdict import won_text
 LEVER = "background-checkpoint"
 ORIGINAL = Launch(("python", "train.py"))
 SAME = Parity("exact", 0.0, "losses of 320 steps are the same", Extent(losses=320, steps=320, epochs=2))
+
+CONFIRMED = Trial(
+    ("prefetch",), "won", Interval(2.0, 1.9, 2.1), equivalence="exact", parity="exact", stage="combination"
+)
 
 
 class Stage:
@@ -55,21 +60,27 @@ class Stage:
         monkeypatch.setattr(plan, "of_run", lambda *args: Plan((LEVER,), ()))
         monkeypatch.setattr(run_cures, "_read", lambda *args: Case("run", run=tree, findings=(finding,)))
         monkeypatch.setattr(claims.whole_run, "run", self._run)
-        monkeypatch.setattr(
-            claims.patch, "make", lambda case, levers: Patch((Change("/a.py", b"a", b"b"),), "/", levers)
-        )
+        self.written, self.patch_run = True, cured
+        monkeypatch.setattr(claims.patch, "make", self._made)
         monkeypatch.setattr(claims.parity, "compare_whole", lambda *args: self.numbers)
 
     def _contestant(self, levers: tuple[str, ...]) -> Any:
         return SimpleNamespace(launch=replace(ORIGINAL, levers=levers))
 
+    def _made(self, case: Case, levers: tuple[str, ...]) -> Patch:
+        if not self.written and LEVER in levers:
+            return Patch((), "/", (), levers)
+        return Patch((Change("/a.py", b"a", b"b"),), "/", levers)
+
     def _patched(self, made: Patch, levers: tuple[str, ...]) -> Any:
         return SimpleNamespace(launch=replace(ORIGINAL, sources=(("train.py", "+".join(levers)),)))
 
     def _run(self, launch: Launch, *args: Any, watched: bool = False) -> Run:
-        what = "watched" if watched else dict(launch.sources).get("train.py", "original")
+        what = "watched" if watched else dict(launch.sources).get("train.py", "+".join(launch.levers) or "original")
         self.ran.append(what)
-        return self.cured if LEVER in what else Run(20.0, 0, 100)
+        if LEVER not in what:
+            return Run(20.0, 0, 100)
+        return self.patch_run if launch.sources else self.cured
 
 
 def test_a_cure_of_the_run_is_claimed_by_its_whole_runs(tmp_path, monkeypatch):
@@ -247,6 +258,59 @@ def test_other_numbers_are_no_claim(tmp_path, monkeypatch):
     assert stage.trials.found[-1].status == "failed"
 
 
+@pytest.mark.parametrize(
+    ("ends", "numbers", "note"),
+    [
+        (Run(3.0, 1, 10, last_line="OSError: read-only"), SAME, "does not end with the levers as it does without"),
+        (Run(12.0, 0, 100), Parity("failed", 0.5, "losses differ"), "does not compute the same with the levers"),
+    ],
+    ids=["crash", "other numbers"],
+)
+def test_without_an_edit_a_cure_that_falls_is_kept_as_failed(tmp_path, monkeypatch, ends, numbers, note):
+    stage = Stage(tmp_path, monkeypatch, 9.0, ends)
+    stage.numbers, stage.written = numbers, False
+    assert RunCures(stage.context).run(None) is None
+    assert [(one.status, note in one.note) for one in stage.trials.found] == [("failed", True)]
+
+
+def test_where_the_patch_crashes_the_cure_itself_is_tried(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    stage.patch_run = Run(3.0, 1, 10, last_line="NameError: thread")
+    claim = RunCures(stage.context).run(None)
+    assert claim is not None
+    assert (claim.patch, claim.trial.status) == ("", "won")
+
+
+def test_what_could_not_be_compared_is_no_claim(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    stage.numbers = Parity("unknown", None, "no number was seen in both")
+    assert RunCures(stage.context).run(None) is None
+    assert [(one.status, one.parity) for one in stage.trials.found] == [("noise", "unknown")]
+    assert "no number was seen in both" in stage.trials.found[-1].note
+
+
+def test_on_top_of_a_claim_the_set_is_compared_anew(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    stage.numbers = Parity("unknown", None, "no number was seen in both")
+    trial = Trial(
+        ("prefetch",), "won", Interval(2.0, 1.9, 2.1), parity="exact", equivalence="exact", stage="combination"
+    )
+    before = Claim(trial, WholeRun(), patch="a patch")
+    assert RunCures(stage.context).run(before) is before
+    assert [(one.status, one.parity) for one in stage.trials.found] == [("noise", "unknown")]
+
+
+def test_a_cure_that_cannot_be_written_does_not_take_the_patch_away(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    stage.written = False
+    trial = Trial(
+        ("prefetch",), "won", Interval(2.0, 1.9, 2.1), parity="exact", equivalence="exact", stage="combination"
+    )
+    before = Claim(trial, WholeRun(), patch="a patch")
+    assert RunCures(stage.context).run(before) is before
+    assert stage.trials.skipped[LEVER].startswith("no edit of it fits beside the patch")
+
+
 def test_a_cure_that_can_save_little_is_not_tried(tmp_path, monkeypatch):
     stage = Stage(tmp_path, monkeypatch, 0.5, Run(12.0, 0, 100))
     assert RunCures(stage.context).run(None) is None
@@ -275,3 +339,20 @@ def test_cures_of_the_run_are_not_raced_and_steps_not_run_whole():
     assert whole.levers == ()
     assert whole.skipped == ((LEVER, "no model is fitted"),)
     assert plan.of_run(Case("tune"), ["cache"]) == Plan((), ())
+
+
+def test_a_program_that_was_edited_while_it_was_tuned_has_no_claim(tmp_path, monkeypatch):
+    program = tmp_path / "train.py"
+    program.write_text("EPOCHS = 2\n")
+    made = Tuner(TuneRequest(str(program)), tmp_path, Progress(60.0, quiet=True))
+    made.context.journal.keep_scouted(Case("tune"), identity_of(["python", str(program)], tmp_path))
+    made.context.case = Case("tune", steps=Steps(100, "batches", Distribution(10.0, 9.0, 11.0, 10.0)))
+    made.context.trials.found.append(CONFIRMED)
+    made.claim = Claim(made.context.trials.found[-1], WholeRun(), patch="a patch")
+    assert made._conclude().tuned == ("prefetch",)
+    program.write_text("EPOCHS = 3\n")
+    monkeypatch.chdir(tmp_path)
+    case = made._conclude()
+    made.context.close()
+    assert (case.tuned, case.patch) == ((), "")
+    assert case.verdict.startswith("Undecided: train.py was changed while it was tuned. Decide it: flatout tune")

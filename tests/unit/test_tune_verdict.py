@@ -20,6 +20,8 @@ from flatout.model.case import (
     WholeRun,
 )
 from flatout.model.evidence.outcomes import LeverSkipped
+from flatout.model.vocabulary import INTERRUPTED, WHILE_TUNED
+from flatout.report.terminal import tune_screen
 from flatout.tune.conclusions import TOO_SHORT
 from flatout.tune.request import TuneRequest
 from flatout.tune.verdict import command, conclude, concluded
@@ -232,3 +234,13 @@ def test_what_is_open_is_named_once():
     word, told = outcome(case(opened, replace(opened, stage="combination")))
     assert word == "undecided"
     assert told.count("direct-predict") == 1
+
+
+@pytest.mark.parametrize("stopped", [INTERRUPTED, f"train.py was changed {WHILE_TUNED}"])
+def test_a_tune_that_was_stopped_decides_nothing(stopped):
+    found = case(Trial(("xla",), "noise", Interval(1.0, 0.99, 1.01), "exact", stage="single"))
+    made = concluded(found, REQUEST, stopped=stopped)
+    assert made.conclusion is not None
+    assert (made.conclusion.outcome, made.conclusion.reason) == ("undecided", f"Undecided: {stopped}.")
+    assert "--resume" in made.conclusion.command
+    assert tune_screen.headline(made).startswith(f"Not decided yet: {stopped}. 1 change was tried")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,7 @@ from flatout.trial.whole_run import Run
 from flatout.tune.clock import Clock
 from flatout.tune.confirmation import _deadline
 from flatout.tune.fresh_processes import FreshProcesses
-from flatout.tune.whole_runs import MOST_PAIRS, Fallen, Saving, measure
+from flatout.tune.whole_runs import MOST_PAIRS, Fallen, Saving, Unseen, measure
 
 SAVING = Saving(0.010, Interval(5.0, 4.0, 6.0))
 """A step takes 10 ms, and took 50."""
@@ -117,6 +118,18 @@ def test_a_program_that_fails_by_itself_may_fail_with_the_patch_too():
     assert found.speedup is not None
     assert found.speedup.ratio == pytest.approx(2.0)
     assert found.note == "both end with exit code 1"
+
+
+def test_an_error_may_name_another_number():
+    found = Run(3.0, 1, 10, last_line="TimeoutError: no answer within 10.5 s from <Queue at 0x7f3a>")
+    assert found.ends_like(replace(found, last_line="TimeoutError: no answer within 9.1 s from <Queue at 0x55d0>"))
+    assert not found.ends_like(replace(found, last_line="TimeoutError: no answer"))
+
+
+def test_where_the_original_was_not_seen_to_end_nothing_is_said_of_its_end():
+    runs = runner([Run(3.0, 1, 10, last_line="OSError: no space")], [Run(60.0, None, 400)])
+    with pytest.raises(Unseen, match="no space"):
+        measure(runs, None, soon(300), patched=True)
 
 
 def test_the_interval_of_few_pairs():

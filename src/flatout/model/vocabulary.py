@@ -71,3 +71,9 @@ seeds; the note says how small a fault would have been seen."""
 # ── the environment ──────────────────────────────────────────────────────────────────────────────────────────────
 
 ReadingStatus = Literal["ok", "info", "warning", "fault"]
+
+# ── a tune that did not come to its end ──────────────────────────────────────────────────────────────────────────
+
+INTERRUPTED = "it was interrupted"
+WHILE_TUNED = "while it was tuned"
+"""How the reason ends where the program was changed."""

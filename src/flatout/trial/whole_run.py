@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,7 +48,8 @@ class Run:
         return self.exit_code not in (None, 0)
 
     def ends_like(self, other: Run) -> bool:
-        return self.exit_code == other.exit_code and (not self.failed or self.last_line == other.last_line)
+        """With the same exit code and, where that tells of a failure, the same words; their numbers may differ."""
+        return self.exit_code == other.exit_code and (not self.failed or _words(self) == _words(other))
 
 
 def run(
@@ -74,6 +76,10 @@ def run(
         write_times(directory, began, began + seconds)
     last_line = refusals.last_words(directory / "output.txt")
     return Run(max(seconds - seen.own, 1e-3), code, seen.steps, seen.importing, last_line, seen.seconds, seen.rank)
+
+
+def _words(one: Run) -> str:
+    return re.sub(r"0x[0-9a-fA-F]+|\d+", "0", one.last_line)
 
 
 def write_times(directory: Path, began: float, ended: float) -> None:

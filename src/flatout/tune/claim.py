@@ -18,7 +18,7 @@ from flatout.tune.conclusions import holds, is_faster, not_as_promised, ratio
 from flatout.tune.confirmation import Confirmed
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
-from flatout.tune.whole_runs import COMPARING, Different, Fallen, Saving, measure
+from flatout.tune.whole_runs import COMPARING, Different, Fallen, Saving, Unseen, measure
 
 PATCH_SECONDS = 30.0
 """What the trial of the patch gets at least."""
@@ -47,6 +47,10 @@ class Claiming:
         self.context = context
         self.confirmed = confirmed
         self.race = confirmed.race
+        self.fallen: Fallen | None = None
+        """What the last set fell by on its way to the end of the program."""
+        self.why = ""
+        """The same in words."""
 
     def run(self) -> Claim | None:
         """Of the confirmed sets the first that comes to the end of the program, with a patch where there is one."""
@@ -179,7 +183,8 @@ class Claiming:
         if apart:
             raise Different(f"over the whole training, {apart}")
         if found.verdict == "unknown":
-            return replace(measured, compared=f"only the first steps: over the whole training {found.sentence}")
+            only = "only the first steps: over the whole training " if trial.parity else ""
+            return replace(measured, compared=f"{only}{found.sentence}")
         return replace(measured, parity=found.verdict, compared=found.sentence)
 
     def _by_hand(self, trial: Trial, made: patch.Patch | None) -> tuple[str, ...]:
@@ -190,18 +195,25 @@ class Claiming:
 
     def _fall(self, trial: Trial, fallen: Fallen, as_patch: bool) -> None:
         what = "the patch" if as_patch else "the levers"
-        different = isinstance(fallen, Different)
-        how = "does not compute the same with {what}" if different else "does not end with {what} as it does without"
-        text = f"the whole program {how.format(what=what)}: {fallen}"
-        self._note("warning", f"{shown(trial.levers)}: {text}")
-        for one in self._patches(trial) if as_patch else [trial]:
-            parity = "failed" if different else one.parity
-            told = "; ".join(filter(None, [one.note, text]))
+        how = "does not end with {what} as it does without"
+        if isinstance(fallen, Different):
+            how = "does not compute the same with {what}"
+        elif isinstance(fallen, Unseen):
+            how = "fails with {what}, and there was no time to see how it ends without"
+        self.fallen, self.why = fallen, f"the whole program {how.format(what=what)}: {fallen}"
+        self._note("warning", f"{shown(trial.levers)}: {self.why}")
+        for one in self._raced(trial, as_patch):
+            parity = "failed" if isinstance(fallen, Different) else one.parity
+            told = "; ".join(filter(None, [one.note, self.why]))
             self.context.trials.replace(one, replace(one, status="failed", parity=parity, note=told))
 
-    def _patches(self, trial: Trial) -> list[Trial]:
-        """The races of the patch for these levers: the levers themselves may still come to the end."""
-        return [one for one in self.context.trials.found if one.stage == "patch" and one.levers == trial.levers]
+    def _raced(self, trial: Trial, as_patch: bool) -> list[Trial]:
+        """The race of the patch, as the levers themselves may still come to the end, or that of the levers; none where
+        whole runs alone decide."""
+        found = self.context.trials.found
+        if as_patch:
+            return [one for one in found if one.stage == "patch" and one.levers == trial.levers]
+        return [one for one in found if one is trial]
 
     def _note(self, level: str, text: str) -> None:
         note = Note("warning" if level == "warning" else "info", text)

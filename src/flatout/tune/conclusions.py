@@ -97,7 +97,7 @@ def claim_of(case: Case) -> Trial | None:
 
 
 def holds(patched: Trial, best: Trial) -> bool:
-    """Whether the patched program may be as fast as the levers have shown: both intervals have an error."""
+    """Whether the patched program may be as fast as the levers have shown: what is claimed of it is their ratio."""
     if patched.speedup is None or patched.status != "won" or best.speedup is None:
         return False
-    return patched.speedup.low > WORTH and patched.speedup.high >= 0.95 * best.speedup.low
+    return patched.speedup.low > WORTH and patched.speedup.high >= best.speedup.ratio

@@ -59,6 +59,8 @@ class Context:
     """Steps after which the program was seen to end before a trial of it was warm."""
     problem: str = ""
     """Why nothing could be tried, where that is so."""
+    stopped: str = ""
+    """Why the tune did not come to its end, where it did not."""
 
     @classmethod
     def of(cls, request: TuneRequest, directory: Path, progress: Progress) -> Context:

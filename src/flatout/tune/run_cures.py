@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from flatout.cures import find
+from flatout.measure.parity import Parity
 from flatout.model.case import Case, Note, RunTree, Trial, WholeRun
 from flatout.model.errors import FlatoutError
 from flatout.model.levers import parse
@@ -19,12 +20,12 @@ from flatout.trial.child_process import Launch
 from flatout.trial.whole_run import Run
 from flatout.tune import plan
 from flatout.tune.claim import Claim, Claiming
-from flatout.tune.conclusions import NO_TIME, promise
+from flatout.tune.conclusions import NO_TIME, judge, promise
 from flatout.tune.confirmation import Confirmed
 from flatout.tune.context import Context
 from flatout.tune.race import Race
 from flatout.tune.starter import Starter
-from flatout.tune.whole_runs import MOST_PAIRS, Fallen, measure
+from flatout.tune.whole_runs import MOST_PAIRS, Different, Fallen, measure
 
 FEWEST_PAIRS = 2
 """For a claim: no race of steps stands behind it, and one pair does not show how far runs lie apart here."""
@@ -155,23 +156,29 @@ class RunCures:
         levers = (*(before.trial.levers if before is not None else ()), text)
         made = self._patch(levers)
         patched = context.patched(made, levers) if made is not None else None
+        if before is not None and before.patch and patched is None:
+            context.trials.skip((text,), f"no edit of it fits beside the patch: --lever {text} tries it by itself")
+            return
         launch = patched.launch if patched is not None else context.contestant(levers).launch
         made = made if patched is not None else None
         if find(parse(text)[0]).spec.next_start and not self._started_once(launch, text):
             return
         if before is not None and not self._adds(before, launch, text):
             return
-        trial = replace(before.trial, levers=levers) if before is not None else _trial(levers)
-        claim = self._claiming().to_the_end(trial, launch, made, pairs_decide=True)
+        base = before.trial if before is not None else _trial(levers)
+        trial = replace(base, levers=levers, equivalence=promise(levers), parity="")
+        claiming = self._claiming()
+        claim = claiming.to_the_end(trial, launch, made, pairs_decide=True)
+        if claim is None and made is not None and before is None and not isinstance(claiming.fallen, Different):
+            claim = claiming.to_the_end(trial, context.contestant(levers).launch, None, pairs_decide=True)
         if claim is None:
-            self._keep(replace(_trial(levers), status="failed", note="; ".join(n.text for n in context.notes[-1:])))
+            self._keep(replace(_trial(levers), status="failed", note=claiming.why))
             return
         if any(find(parse(one)[0]).spec.next_start for one in levers):
             # What is kept is read once, however long the run is: the steps of both sides differ by noise alone.
             tenfold = claim.whole_run.tenfold if before is not None else None
             claim = replace(claim, whole_run=replace(claim.whole_run, next_start=True, tenfold=tenfold))
-        if before is None:
-            claim = replace(claim, trial=_judged(claim))
+        claim = replace(claim, trial=_judged(claim, by_pairs=before is None))
         self._keep(claim.trial)
         if claim.trial.status == "won":
             self.claim = claim
@@ -253,20 +260,18 @@ def _trial(levers: tuple[str, ...]) -> Trial:
     return Trial(levers, "won", equivalence=promise(levers), stage="run")
 
 
-def _judged(claim: Claim) -> Trial:
-    """By its whole runs: they have no race of steps."""
-    found = claim.whole_run
-    if found.pairs < FEWEST_PAIRS:
-        return replace(claim.trial, status="noise", speedup=None, rounds=found.pairs, note=_too_few(found))
-    won = found.speedup is not None and found.speedup.low > 1.0
-    return replace(
-        claim.trial,
-        status="won" if won else "noise",
-        speedup=found.speedup,
-        parity=found.parity or ("unknown" if won else ""),
-        rounds=found.pairs,
-        note="; ".join(filter(None, [f"{found.pairs} pairs of whole runs", found.compared])),
-    )
+def _judged(claim: Claim, *, by_pairs: bool) -> Trial:
+    """By its whole runs where it has no race of steps (`by_pairs`), and by what was compared to the end."""
+    found, trial = claim.whole_run, claim.trial
+    if by_pairs:
+        if found.pairs < FEWEST_PAIRS:
+            return replace(trial, status="noise", speedup=None, rounds=found.pairs, note=_too_few(found))
+        won = found.speedup is not None and found.speedup.low > 1.0
+        note = f"{found.pairs} pairs of whole runs"
+        trial = replace(trial, speedup=found.speedup, rounds=found.pairs, note=note)
+        if not won:
+            return replace(trial, status="noise")
+    return judge(trial, Parity(found.parity or "unknown", None, found.compared))
 
 
 def _too_few(found: WholeRun) -> str:

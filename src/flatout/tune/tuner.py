@@ -17,6 +17,7 @@ from flatout.measure.race import disturbed
 from flatout.model.case import Case, Note
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import parse
+from flatout.model.vocabulary import INTERRUPTED, WHILE_TUNED
 from flatout.report.progress import Progress
 from flatout.tune.claim import Claim, Claiming
 from flatout.tune.conclusions import FEWEST_STEPS, NO_TIME, TOO_SHORT, is_open
@@ -24,6 +25,7 @@ from flatout.tune.confirmation import Confirmation
 from flatout.tune.context import Context
 from flatout.tune.exploration import Exploration
 from flatout.tune.identity import identity_of
+from flatout.tune.journal import changes_since
 from flatout.tune.request import TuneRequest
 from flatout.tune.run_cures import RunCures
 from flatout.tune.scout import imports_of, ranked, scout
@@ -45,7 +47,7 @@ class Tuner:
         try:
             self._tune()
         except KeyboardInterrupt:
-            context.problem = "Interrupted before anything was found."
+            context.stopped = INTERRUPTED
             context.notes.append(Note("warning", "Interrupted: these are partial results; --resume continues."))
             return self._conclude()
         finally:
@@ -129,8 +131,10 @@ class Tuner:
         return context.journal.scouted
 
     def _conclude(self) -> Case:
-        context, claim = self.context, self.claim
-        case = context.case
+        context = self.context
+        if changes := changes_since(context.directory):
+            self.claim, context.stopped = None, f"{changes[0]} {WHILE_TUNED}"
+        case, claim = context.case, self.claim
         tried = {text for trial in context.trials.found for text in trial.levers}
         skipped = (
             LeverSkipped(name, note=why)
@@ -148,7 +152,7 @@ class Tuner:
             notes=(*case.notes, *context.notes, *disturbed(race.taken for race in context.races)),
             logdir="scout-1/trace" if case.logdir else None,
         )
-        case = concluded(case, context.request, context.problem)
+        case = concluded(case, context.request, context.problem, context.stopped)
         if claim is None or case.conclusion is None:
             return case
         return replace(case, conclusion=replace(case.conclusion, by_hand=claim.by_hand))

@@ -41,14 +41,17 @@ LEAST_MINUTES = 15
 """The budget that an undecided tune asks for."""
 
 
-def concluded(case: Case, request: TuneRequest, problem: str = "") -> Case:
+def concluded(case: Case, request: TuneRequest, problem: str = "", stopped: str = "") -> Case:
     """The case with its conclusion and its verdict; it claims only what was confirmed, to the end of the program."""
-    conclusion = conclude(case, request, problem)
+    conclusion = conclude(case, request, problem, stopped)
     text = conclusion.reason + (f" Decide it: {conclusion.command}" if conclusion.command else "")
     return replace(case, conclusion=conclusion, verdict=text)
 
 
-def conclude(case: Case, request: TuneRequest, problem: str = "") -> Conclusion:
+def conclude(case: Case, request: TuneRequest, problem: str = "", stopped: str = "") -> Conclusion:
+    """`problem`: why nothing could be tried; `stopped`: why the tune did not come to its end."""
+    if stopped and claim_of(case) is None:
+        return Conclusion("undecided", f"Undecided: {stopped}.", command(request))
     if case.steps is None:
         if case.program.error == TOO_SHORT:
             seconds = f"after {case.program.seconds:.0f} s, before its first step"

@@ -43,6 +43,10 @@ class Different(Fallen):
     """It ends, and has computed something else. The text says what."""
 
 
+class Unseen(Fallen):
+    """It fails, and there was no time to see how the original ends. The text says how it failed."""
+
+
 @dataclass(frozen=True)
 class Saving:
     """What the claim says of one step."""
@@ -67,9 +71,10 @@ def measure(
     changed = run(True, max(end - time.monotonic(), LEAST_SECONDS))
     originals: list[Run] = []
     if changed.failed:
-        original = run(False, max(end - time.monotonic(), LEAST_SECONDS, PATIENCE * changed.seconds))
+        expected = _expected([], changed, saving)
+        original = run(False, max(end - time.monotonic(), LEAST_SECONDS, PATIENCE * expected))
         if not original.ends_like(changed):
-            raise Fallen(changed.last_line or f"exit code {changed.exit_code}")
+            raise (Fallen if original.ended else Unseen)(changed.last_line or f"exit code {changed.exit_code}")
         originals = [original]
     if not changed.ended:
         note = f"stopped after {changed.seconds:.0f} s and {changed.steps} steps, as the time was up"

@@ -10,6 +10,7 @@ from flatout.model import queries
 from flatout.model.case import Case, Finding, Trial, WholeRun
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import parse
+from flatout.model.vocabulary import INTERRUPTED, WHILE_TUNED
 from flatout.report import words
 from flatout.report.formatting import clean, duration, elide, sentence, share
 from flatout.report.gain_text import gain
@@ -63,8 +64,14 @@ def headline(case: Case) -> str:
     if outcome == "undecided" and tried:
         so_far = f"{screen.several(len(tried), 'change')} {'was' if len(tried) == 1 else 'were'} tried"
         none = "none is shown to be faster so far, so none is proposed"
-        return f"Not decided yet: the time budget is used up. {so_far}, and {none}."
+        return f"Not decided yet: {_why_not_decided(case)}. {so_far}, and {none}."
     return sentence(case.verdict) or NO_VERDICT
+
+
+def _why_not_decided(case: Case) -> str:
+    reason = clean(case.conclusion.reason if case.conclusion is not None else "")
+    stopped = reason.endswith((f"{INTERRUPTED}.", f"{WHILE_TUNED}."))
+    return reason.removeprefix("Undecided: ").removesuffix(".") if stopped else "the time budget is used up"
 
 
 def _but(case: Case) -> str:
