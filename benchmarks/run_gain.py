@@ -36,7 +36,7 @@ LIST = (
     "slow/eager_trainer",  # a loop
     "slow/map_before_batch",
     "slow/growing_graph",  # TensorFlow 1
-    "run_cures/large_checkpoints",  # cures of the run
+    "run_cures/remote_store",  # cures of the run
     "run_cures/slow_store",
     "run_cures/large_validation",
 )
