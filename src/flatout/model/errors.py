@@ -56,7 +56,8 @@
         ├── NotWritten            optimize: an artefact that a server's layout cannot hold
         ├── ServerGone            process: no fork server, or no longer
         ├── Fallen                tune: a claim that the whole program did not bear out
-        │   └── Different         tune: the changed program ends with other results
+        │   ├── Different         tune: the changed program ends with other results
+        │   └── Unseen            tune: it fails, and the original was not seen to end
         ├── Ended                 trial: a program that ended by itself
         └── Overdue               trial: a program that did not answer in time
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from flatout.cures import find
 from flatout.measure.parity import Parity
+from flatout.measure.parity.verdict import Agreement
 from flatout.model.case import Case, Note, RunTree, Trial, WholeRun
 from flatout.model.errors import FlatoutError
 from flatout.model.levers import parse
@@ -271,7 +273,8 @@ def _judged(claim: Claim, *, by_pairs: bool) -> Trial:
         trial = replace(trial, speedup=found.speedup, rounds=found.pairs, note=note)
         if not won:
             return replace(trial, status="noise")
-    return judge(trial, Parity(found.parity or "unknown", None, found.compared))
+    agreement = cast("Agreement", found.parity or "unknown")
+    return judge(trial, Parity(agreement, None, found.compared))
 
 
 def _too_few(found: WholeRun) -> str:
