@@ -4,7 +4,7 @@ The real races, confirmations, checks and gates run, on contestants whose clock 
 is known. Nothing imports TensorFlow. Bars: 93 % coverage in every cell, 1 % false claims of a tune in which nothing
 helps (3 % between processes), 5 % false alarms of a gate with ten programs. `docs/method.md` explains the tables.
 
-    python benchmarks/coverage.py [tune] [null] [optimize] [accuracy] [gate]
+    python benchmarks/coverage.py [tune] [runs] [null] [optimize] [accuracy] [gate]
     python benchmarks/coverage.py --repetitions 400      for the tables of docs/method.md
     python benchmarks/coverage.py --quick                a look
 """
@@ -34,6 +34,8 @@ from flatout.compare.together import judge_together
 from flatout.measure.race import status_of
 from flatout.model.case import Interval
 from flatout.store.run_summary import Run
+from flatout.trial import whole_run
+from flatout.tune.whole_runs import measure
 
 BLOCKS = (0.003, 0.01, 0.03)
 PROCESSES = (0.0, 0.01, 0.02, 0.03, 0.05)
@@ -43,6 +45,11 @@ QUICK = 40
 NOTHING_HELPS = ("xla", "cache", "prefetch", "parallel-map", "reuse-functions", "no-debug", "no-run-eagerly",
                  "caller-thread", "autotune", "direct-fit", "cancel-transposes", "extract-step")  # fmt: skip
 """The levers of a tune in which nothing helps."""
+
+WHOLE_RUNS = (0.01, 0.02, 0.04, 0.06, 0.08)
+"""Standard deviation of the logarithm of a run's time."""
+SECONDS = (20.0, 26.0, 40.0)
+"""Of a run of the original; the changed one takes 20."""
 
 SAMPLES = (100, 500, 2000)
 DROPS = (0.0, 0.005, 0.01, 0.02)
@@ -87,6 +94,24 @@ def tune_cell(cell: Cell, repetitions: int) -> Counts:
         with only_time():
             trial, claimed = tune.confirm(list(levers))
         found.add(trial.speedup, tune.truth(trial.levers), claimed)
+    return found
+
+
+def runs_cell(cell: Cell, repetitions: int) -> Counts:
+    """The ratio of whole runs; the interval holds where whoever makes three further pairs finds their mean in it."""
+    noise, seconds = cell
+    found = Counts()
+    for number in range(repetitions):
+        chance = random.Random(f"runs {cell} {number}")
+
+        def run(changed: bool, _: float, chance: random.Random = chance) -> whole_run.Run:
+            return whole_run.Run((20.0 if changed else seconds) * chance.lognormvariate(0.0, noise), 0, 100)
+
+        told = measure(run, None, time.monotonic() + 3600, patched=True)
+        pairs = [math.log(run(False, 0).seconds / run(True, 0).seconds) for _ in range(3)]
+        claimed = told.pairs > 1 and told.speedup is not None and told.speedup.low > 1
+        found.add(told.speedup, math.exp(sum(pairs) / 3), claimed)
+        found.nominated += told.pairs
     return found
 
 
@@ -167,6 +192,21 @@ def tune_table(each: Each, repetitions: int) -> bool:
     return least >= 0.93
 
 
+def runs_table(each: Each, repetitions: int) -> bool:
+    print("whole runs: how often three further pairs lie in the interval (pairs that were made, claimed)")
+    print("a run's noise  " + "".join(f"{f'{seconds / 20:g}×':>22s}" for seconds in SECONDS))
+    cells = [(noise, seconds) for noise in WHOLE_RUNS for seconds in SECONDS]
+    least = 1.0
+    counts = iter(each(runs_cell, cells, repetitions))
+    for noise in WHOLE_RUNS:
+        row = [next(counts) for _ in SECONDS]
+        texts = [f"{share(c.covered, c)} ({c.nominated / c.tried:.1f}, {share(c.claimed, c)})" for c in row]
+        print(f"{noise:13.0%}  " + "".join(f"{text:>22s}" for text in texts))
+        least = min([least, *(c.covered / c.tried for c in row if noise <= 0.06)])
+    print(f"least up to 6 %: {least:.1%} of {repetitions} (bar 93 %)\n")
+    return least >= 0.93
+
+
 def null_table(each: Each, repetitions: int) -> bool:
     repetitions *= 2
     print(f"tune: {len(NOTHING_HELPS)} levers of which none helps, {repetitions} tunes each")
@@ -230,6 +270,7 @@ def share(count: int, of: Counts) -> str:
 
 TABLES = {
     "tune": tune_table,
+    "runs": runs_table,
     "null": null_table,
     "optimize": optimize_table,
     "accuracy": accuracy_table,

@@ -22,7 +22,7 @@ from flatout.trial.whole_run import Run
 from flatout.tune.clock import Clock
 from flatout.tune.confirmation import _deadline
 from flatout.tune.fresh_processes import FreshProcesses
-from flatout.tune.whole_runs import MOST_PAIRS, Fallen, Saving, Unseen, measure
+from flatout.tune.whole_runs import FURTHER, MOST_PAIRS, Fallen, Saving, Unseen, measure
 
 SAVING = Saving(0.010, Interval(5.0, 4.0, 6.0))
 """A step takes 10 ms, and took 50."""
@@ -73,6 +73,17 @@ def test_ten_times_as_many_steps_pay_once_for_what_is_done_once():
 def test_one_pair_where_there_is_time_for_no_more():
     found = measure(runner([Run(30.0, 0, 300)], [Run(42.0, 0, 300)]), SAVING, soon(45), patched=True)
     assert (found.pairs, found.estimated) == (1, False)
+
+
+def test_pairs_that_differ_much_are_followed_by_more_where_there_is_plenty_of_time():
+    originals = [Run(seconds, 0, 300) for seconds in (20.0, 30.0, 24.0, 26.0, 25.0, 25.0, 25.0)]
+    found = measure(runner([Run(10.0, 0, 300)], originals), SAVING, soon(1000), patched=True)
+    assert found.pairs == MOST_PAIRS + FURTHER
+    assert found.speedup is not None
+    assert found.speedup.ratio == pytest.approx(2.48, abs=0.02), "of all pairs"
+    assert measure(runner([Run(10.0, 0, 300)], originals), SAVING, soon(120), patched=True).pairs == MOST_PAIRS
+    even = [Run(seconds, 0, 300) for seconds in (25.0, 25.5, 24.8)]
+    assert measure(runner([Run(10.0, 0, 300)], even), SAVING, soon(1000), patched=True).pairs == MOST_PAIRS
 
 
 def test_the_first_pair_of_a_short_program_comes_before_cures_of_the_run_and_the_end_of_the_budget():

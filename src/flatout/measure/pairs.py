@@ -1,7 +1,7 @@
 """The ratio of two programs from very few pairs of runs, such as whole runs of a minute each.
 
 A sign test needs six pairs. For fewer, an error of the process is assumed: the logarithm of a run's time has a standard
-deviation of about 4 %, known from many processes of the same program on shared machines. That is worth as much as four
+deviation of about 5 %, known from many processes of the same program on shared machines. That is worth as much as four
 degrees of freedom; the pairs add their own. A program that makes another number of steps each time, as one that plays a
 game, has more of an error than that: what its runs differ by is added. The interval is that in which the ratio of
 three further pairs is expected with 95 %: whoever repeats the measurement should find it true.
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from flatout.model.case import Interval
 
-RUN_ERROR = 0.04
+RUN_ERROR = 0.05
 """Of the logarithm of one run's time."""
 KNOWN_FROM = 4
 """Degrees of freedom that this is worth."""

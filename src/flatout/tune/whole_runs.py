@@ -17,6 +17,12 @@ from flatout.model.errors import Internal
 from flatout.trial.whole_run import Run
 
 MOST_PAIRS = 3
+FURTHER = 3
+"""Pairs that are added, one by one, where the first ones differ much and there is plenty of time."""
+UNSURE = 1.14
+"""Upper end of the interval over the ratio from which on they do: 1.12 is what three even pairs have."""
+PLENTY = 3
+"""Times as long as a pair takes that has to be left for it."""
 LEAST_SECONDS = 45.0
 """What the first changed run gets even where the budget is used up."""
 LEAST_FOR_A_PAIR = 20.0
@@ -61,7 +67,6 @@ def measure(
     saving: Saving | None,
     end: float,
     patched: bool,
-    most: int = MOST_PAIRS,
     comparing: float = COMPARING,
     latest: float = 0.0,
 ) -> WholeRun:
@@ -80,12 +85,16 @@ def measure(
         note = f"stopped after {changed.seconds:.0f} s and {changed.steps} steps, as the time was up"
         return _estimated(changed, saving, patched, note)
     changes = [changed]
-    while len(originals) < most:
+    while len(originals) < MOST_PAIRS + FURTHER:
         expected = _expected(originals, changes[0], saving)
         if len(originals) == len(changes):
+            further = len(originals) >= MOST_PAIRS
             if saving is None and _hopeless(originals, changes):
                 break
-            if end - time.monotonic() < changes[0].seconds + (1 + comparing) * expected:
+            if further and not _unsure(originals, changes):
+                break
+            pair = changes[0].seconds + expected
+            if end - time.monotonic() < (PLENTY if further else 1) * pair + comparing * expected:
                 break
             changes.append(run(True, PATIENCE * 2 * changes[0].seconds + 10))
         elif originals and end - time.monotonic() < expected:
@@ -108,6 +117,17 @@ def _hopeless(originals: list[Run], changes: list[Run]) -> bool:
     return len(originals) > 1 and all(b.seconds <= a.seconds for b, a in zip(originals, changes, strict=True))
 
 
+def _unsure(originals: list[Run], changes: list[Run]) -> bool:
+    """Whether the pairs differ so much that a few more would tell the ratio more closely."""
+    found = _speedup(originals, changes)
+    return found.high > UNSURE * found.ratio
+
+
+def _speedup(originals: list[Run], changes: list[Run]) -> Interval:
+    lengths = _lengths([*originals, *changes])
+    return ratio_of_few([one.seconds for one in originals], [one.seconds for one in changes], lengths)
+
+
 def _expected(originals: list[Run], changed: Run, saving: Saving | None) -> float:
     """Seconds of a run of the original."""
     if originals:
@@ -123,7 +143,7 @@ def _measured(originals: list[Run], changes: list[Run], patched: bool) -> WholeR
     if lengths:
         notes.append(f"by chance its runs make between {min(lengths)} and {max(lengths)} steps")
     return WholeRun(
-        speedup=ratio_of_few(before, after, lengths),
+        speedup=_speedup(originals, changes),
         after_imports=ratio_of_few(
             [_without_imports(one) for one in originals], [_without_imports(one) for one in changes], lengths
         ),
