@@ -1,12 +1,16 @@
 """What the tree of the run costs: the same program from start to end, bare, observed without the tree, and with it.
 
-    python benchmarks/run_overhead.py [--bar] [--keep FILE] [NAME …]
+    python benchmarks/run_overhead.py [--bar] [--in-turns] [--keep FILE] [NAME …]
 
 A round runs a program of tests/programs/whole_run once in each way, in shuffled order; `bare again` shows what the
 method itself cannot tell apart. The trace of some steps is left out: `benchmarks/overhead.py` measures it. Memory and
 seconds of the processors are the kernel's own account of the process (`wait4`). The wall clock is to be measured on a
 machine that does nothing else; seconds of the processors tell something on a busy one too. Bars: at most 1 % of the run
 and 50 MB, with the tree against without. ROUNDS sets how many rounds (9).
+
+Two runs of a program may differ by more than the bar. `--in-turns` measures a process that makes many more steps, in
+which the tree is switched on and off every half second (`_tree_in_turns.py`): by how much steps are longer with it, and
+what share of such a run the thread takes that looks at the stack, by its own clock, imports and all.
 """
 
 from __future__ import annotations
@@ -46,8 +50,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", default=NAMES)
     parser.add_argument("--bar", action="store_true", help="only what the bar compares: with the tree and without")
+    parser.add_argument("--in-turns", action="store_true", help="steps of one process, with the tree and without")
     parser.add_argument("--keep", type=Path, help="file to which each round is added; the table is of all in it")
     arguments = parser.parse_args()
+    if arguments.in_turns:
+        print(
+            "steps of one process with the tree against without, in turns of half a second; the bar is 1 %", flush=True
+        )
+        for name in arguments.names:
+            print(f"{name}: {in_turns(PROGRAMS / f'{name}.py')}", flush=True)
+        return
     print(f"whole runs, {ROUNDS} rounds in shuffled order; the last line of each is the bar: 1 % and 50 MB", flush=True)
     for name in arguments.names:
         rounds: list[Round] = []
@@ -87,26 +99,42 @@ def told(ours: list[float], theirs: list[float]) -> str:
     return f"{ratio:+.1%} [{found.low - 1:+.1%}, {found.high - 1:+.1%}]"
 
 
+def in_turns(program: Path) -> str:
+    with tempfile.TemporaryDirectory() as scratch:
+        found = Path(scratch) / "found.json"
+        driver = [sys.executable, str(Path(__file__).with_name("_tree_in_turns.py")), str(found), str(program)]
+        ended(driver, Path(scratch), watched=True)
+        result = json.loads(found.read_text())
+    ours, theirs = (list(side) for side in zip(*result["pairs"], strict=True))
+    middle, taken = statistics.median(theirs), result["sampler"] / result["seconds"]
+    more = f"steps of {middle:.2f} ms {told(ours, theirs)} in {len(ours)} pairs of turns"
+    return f"{more}; the thread that looks: {taken:.2%} of {result['seconds']:.0f} s"
+
+
 def run(program: Path, watched: bool | None) -> tuple[float, float, float]:
     """Seconds from start to end, those of the processors, and the most memory that was resident, in MB."""
     with tempfile.TemporaryDirectory() as scratch:
-        variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-        if watched is not None:
-            recording = Path(scratch) / "recording"
-            recording.mkdir()
-            settings = ChildSettings(str(recording), ObserveSettings(trace=False, sample=watched))
-            variables = environment_for(settings, variables)
-        began = time.perf_counter()
-        process = subprocess.Popen(
-            [sys.executable, str(program)], cwd=scratch, env=variables, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        _, status, usage = os.wait4(process.pid, 0)
-        took = time.perf_counter() - began
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise SystemExit(f"{program.name} ended with {process.returncode}")
-        return took, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
+        return ended([sys.executable, str(program)], Path(scratch), watched)
+
+
+def ended(command: list[str], scratch: Path, watched: bool | None) -> tuple[float, float, float]:
+    """As `run`, of this command."""
+    variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    if watched is not None:
+        recording = scratch / "recording"
+        recording.mkdir()
+        settings = ChildSettings(str(recording), ObserveSettings(trace=False, sample=watched))
+        variables = environment_for(settings, variables)
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        command, cwd=scratch, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    took = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{command[-1]} ended with {process.returncode}")
+    return took, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
 
 
 if __name__ == "__main__":

@@ -1,0 +1,120 @@
+"""Runs a program whose tree of the run is switched on and off in turns, and writes what a step took in each turn.
+
+    python _tree_in_turns.py RESULT PROGRAM       with flatout's environment: see run_overhead.py
+
+Processes of the same program differ by several percent, turns of one process by much less. Switched off,
+nothing enters a span and nobody looks at the stack; steps are counted in both.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import json
+import random
+import re
+import runpy
+import statistics
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from flatout.observe import run_sampler
+from flatout.observe.observer import Observer
+
+TURN = 0.5
+"""Seconds."""
+LONGER = 40
+"""Times as many epochs or steps as the program makes by itself."""
+WARM = 3.0
+"""Seconds of steps before the first turn."""
+NO_STEP = 5.0
+"""Times the median: a gap between two steps as long as that is the end of an epoch, with what is done there."""
+FEWEST = 5
+"""Steps of a turn."""
+_TIMES = re.compile(r"(?<=epochs=)\d+|(?<=range\()\d+(?=\):\n)")
+"""How often these programs do what they do."""
+
+
+class Turns:
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self.ends: list[tuple[int, float]] = []
+        self.switched: list[tuple[float, bool]] = []
+        self.sampler_seconds = 0.0
+        self.on = True
+        observer.ticks.at_once = self._step
+        self._look, self._write = run_sampler.RunSampler.look, run_sampler.RunSampler.write
+        run_sampler.RunSampler.look = lambda sampler: self._looking(sampler)  # type: ignore[method-assign]
+        run_sampler.RunSampler.write = lambda sampler: self._writing(sampler)  # type: ignore[method-assign]
+
+    def _step(self, stream: Any, end: float, n: int) -> None:
+        self.ends.append((stream.id, end))
+        if end - self.observer.ticks.looked > 0.1:
+            self.observer.ticks.look()
+
+    def _looking(self, sampler: Any) -> None:
+        if self.on:
+            self._look(sampler)
+        else:
+            sampler.last = time.perf_counter()
+        self.sampler_seconds = time.thread_time()
+
+    def _writing(self, sampler: Any) -> None:
+        if self.on:
+            self._write(sampler)
+
+    def run(self) -> None:
+        """In pairs, in random order, until the program ends."""
+        interval = run_sampler.INTERVAL
+        while not self.ends:
+            time.sleep(0.1)
+        time.sleep(WARM)
+        while self.observer.active:
+            for on in random.sample((True, False), 2):
+                self.on = self.observer.spans.active = on
+                run_sampler.INTERVAL = interval if on else TURN
+                time.sleep(interval)  # the sampler has gone over
+                self.switched.append((time.perf_counter(), on))
+                time.sleep(TURN)
+                self.switched.append((time.perf_counter(), on))
+        self.observer.spans.active = False
+
+    def pairs(self) -> list[tuple[float, float]]:
+        """Milliseconds of a step with the tree and without, of each two turns side by side."""
+        stream = Counter(number for number, _ in self.ends).most_common(1)[0][0]
+        ends = [end for number, end in self.ends if number == stream]
+        gaps = list(itertools.pairwise(ends))
+        usual = statistics.median(b - a for a, b in gaps)
+        turns = list(zip(self.switched[::2], self.switched[1::2], strict=False))
+        found = []
+        for one, other in zip(turns[::2], turns[1::2], strict=False):
+            means = {}
+            for (since, on), (until, _) in (one, other):
+                inside = [b - a for a, b in gaps if since < a and b < until and b - a < NO_STEP * usual]
+                if len(inside) >= FEWEST:
+                    means[on] = 1e3 * statistics.fmean(inside)
+            if len(means) == 2:
+                found.append((means[True], means[False]))
+        return found
+
+
+def main() -> None:
+    result, program = sys.argv[1:]
+    began = time.perf_counter()
+    turns = Turns(next(one for one in gc.get_objects() if isinstance(one, Observer)))
+    longer = Path(result).with_suffix(".py")
+    text = Path(program).read_text()
+    longer.write_text(_TIMES.sub(lambda found: str(LONGER * int(found[0])), text))
+    threading.Thread(target=turns.run, daemon=True).start()
+    sys.argv = [str(longer)]
+    runpy.run_path(str(longer), run_name="__main__")
+    took = time.perf_counter() - began
+    Path(result).write_text(json.dumps({"pairs": turns.pairs(), "sampler": turns.sampler_seconds, "seconds": took}))
+
+
+if __name__ == "__main__":
+    main()
