@@ -46,15 +46,14 @@ class Turns:
         self.switched: list[tuple[float, bool]] = []
         self.sampler_seconds = 0.0
         self.on = True
-        observer.ticks.at_once = self._step
+        self._put_down, observer.ticks._put_down = observer.ticks._put_down, self._step
         self._look, self._write = run_sampler.RunSampler.look, run_sampler.RunSampler.write
         run_sampler.RunSampler.look = lambda sampler: self._looking(sampler)  # type: ignore[method-assign]
         run_sampler.RunSampler.write = lambda sampler: self._writing(sampler)  # type: ignore[method-assign]
 
-    def _step(self, stream: Any, end: float, n: int) -> None:
-        self.ends.append((stream.id, end))
-        if end - self.observer.ticks.looked > 0.1:
-            self.observer.ticks.look()
+    def _step(self, row: Any) -> None:
+        self._put_down(row)
+        self.ends.append((row[0].id, row[3]))
 
     def _looking(self, sampler: Any) -> None:
         if self.on:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flatout.observe.observer import Observer
 
 EARLY_INTERVAL = 0.01
-INTERVAL = 0.02
+INTERVAL = 0.04
 """Seconds between two looks, before there is a step and after."""
 LATE_INTERVAL = 0.05
 LATE_SECONDS = 300.0
