@@ -118,6 +118,48 @@ def test_what_is_not_a_number_in_both_is_equal_and_in_one_is_not() -> None:
     assert compare(training(), blown).verdict == "failed"
 
 
+@pytest.mark.parametrize("lost", [math.nan, math.inf])
+def test_a_small_variable_that_becomes_no_number_fails_however_much_else_agrees(lost: float) -> None:
+    """Thirty elements of 1030: nine tenths of them are the same."""
+    blown = training()
+    blown.weights[16][1] = weights(np.full(30, lost))
+    for pair in ((training(), blown), (blown, training())):
+        found = compare(*pair)
+        assert found.verdict == "failed", found
+        assert "beyond measure" in found.sentence
+    assert compare(blown, blown).verdict == "exact"
+
+
+def test_an_element_that_is_no_number_in_both_hides_nothing_in_the_others() -> None:
+    sides = [training(), training(2.0)]
+    for side in sides:
+        for found in side.weights.values():
+            found[0].sample[3] = math.nan
+    found = compare(*(replace(side, series={}) for side in sides))
+    assert found.verdict == "failed"
+    assert found.deviation is not None
+    assert math.isfinite(found.deviation)
+
+
+def test_what_the_sample_of_a_variable_does_not_hold_is_never_called_exact() -> None:
+    base, other = training(), training()
+    one = other.weights[16][0]
+    other.weights[16][0] = replace(one, checksum=one.checksum + 1)
+    assert compare(base, other).verdict == "reassociated"
+    other.weights[16][0] = replace(one, checksum=one.checksum + 1, no_numbers=1)
+    assert compare(base, other).verdict == "failed"
+
+
+def test_losses_under_two_names_are_paired_where_both_are_no_numbers_at_first() -> None:
+    def run(name: str, values: list[float]) -> Numbers:
+        calls = list(enumerate(values))
+        return Numbers(series={name: {call: [value] for call, value in calls}}, calls={name: calls})
+
+    values = [math.nan, math.nan, 1.0, 0.5, 0.25]
+    assert compare(run("tape target", values), run("step[0]", values)).verdict == "exact"
+    assert compare(run("tape target", values), run("step[0]", [*values[:4], math.nan])).verdict == "failed"
+
+
 def test_two_baselines_that_differ_widen_what_is_allowed() -> None:
     base, twin = training(), training(0.05, seed=2, loss=1e-3)
     found = compare(base, training(0.06, seed=3, loss=1.2e-3), twin, promise="exact")
@@ -195,7 +237,7 @@ def test_outputs_of_inference_are_compared_as_far_as_both_go() -> None:
 
 def test_numbers_are_read_from_the_file_that_a_child_writes(tmp_path: Path) -> None:
     sample = np.arange(3, dtype=np.float32)
-    index = {"weights": {"1": {"0": ["float32[3]", 7, "w"]}}, "series": {"loss": 0}, "outputs": {"predict": 0}}
+    index = {"weights": {"1": {"0": ["float32[3]", 7, "w", 2]}}, "series": {"loss": 0}, "outputs": {"predict": 0}}
     np.savez(
         tmp_path / "numbers.npz",
         index=np.array(json.dumps(index)),
@@ -205,6 +247,7 @@ def test_numbers_are_read_from_the_file_that_a_child_writes(tmp_path: Path) -> N
     read = Numbers.load(tmp_path / "numbers.npz")
     assert read.weights[1][0].name == "float32[3]"
     assert read.weights[1][0].checksum == 7
+    assert read.weights[1][0].no_numbers == 2
     assert read.series == {"loss": {1: [0.5], 2: [0.25]}}
     assert read.calls == {"loss": [(0, 0.5), (0, 0.25)]}
     assert read.outputs["predict"].tolist() == [0, 1, 2]

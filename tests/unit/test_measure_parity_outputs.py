@@ -77,6 +77,19 @@ def test_batches_and_names_may_be_others(base: Numbers, tmp_path: Path) -> None:
     assert f"{ROWS * CLASSES:,} elements of outputs, to the end of the program, are the same" in again.sentence
 
 
+def test_elements_that_are_no_numbers_in_both_hide_nothing(base: Numbers, tmp_path: Path) -> None:
+    rows = made()
+    rows[7, 2], rows[-3, 1] = np.nan, np.inf
+    blown = seen(tmp_path / "run", rows)
+    assert whole.compare(blown, seen(tmp_path / "again", rows, 250)).verdict == "exact"
+    for place, value in (((-3, 1), -np.inf), ((-3, 1), np.nan), ((-3, 0), np.inf), ((-4, 1), 0.5)):
+        other = rows.copy()
+        other[place] = value
+        found = whole.compare(blown, seen(tmp_path / f"{place}{value}", other))
+        assert found.verdict in ("precision", "failed"), (place, value, found)
+    assert whole.compare(blown, base).verdict == "failed"
+
+
 def test_rounding_is_no_fault(base: Numbers, tmp_path: Path) -> None:
     shaken = made() * (1 + 1e-6 * np.random.default_rng(1).normal(size=(ROWS, CLASSES))).astype(np.float32)
     assert whole.compare(base, seen(tmp_path / "run", shaken)).verdict == "reassociated"

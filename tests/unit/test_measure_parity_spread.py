@@ -62,3 +62,47 @@ def test_a_comparison_that_would_see_nothing_is_none() -> None:
 def test_too_few_runs_or_nothing_in_common_is_unknown() -> None:
     assert spread.compare(runs(0)[:3], runs(100)).verdict == "unknown"
     assert spread.compare([Numbers()] * 4, runs(0)).verdict == "unknown"
+
+
+def blown(seeds: list[Numbers], runs: int, since: int = 25, weights: bool = False) -> list[Numbers]:
+    """The first of these runs become NaN after some steps."""
+    for one in seeds[:runs]:
+        if weights:
+            one.weights[8][0] = replace(one.weights[8][0], sample=np.full(50, np.nan))
+        else:
+            one.series["fit loss"].update({step: [np.nan] for step in range(since, 41)})
+    return seeds
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_what_becomes_no_number_on_one_side_alone_fails(weights: bool) -> None:
+    for count in (1, 6):
+        pair = runs(0), blown(runs(100), count, weights=weights)
+        for sides in (pair, pair[::-1]):
+            found = spread.compare(*sides)
+            assert found.verdict == "failed", found
+            assert f"NaN or infinite values in {count if sides is pair else 0} of 6 runs" in found.sentence
+
+
+def test_what_is_no_number_in_all_runs_at_the_same_steps_is_equal() -> None:
+    assert spread.compare(blown(runs(0), 6), blown(runs(100), 6)).verdict == "statistical"
+    later = spread.compare(blown(runs(0), 6), blown(runs(100), 6, since=30))
+    assert later.verdict == "failed"
+    assert "has 11 values that are NaN or infinite, where it had 16" in later.sentence
+
+
+def test_what_becomes_no_number_by_chance_is_no_comparison() -> None:
+    found = spread.compare(blown(runs(0), 2), blown(runs(100), 3))
+    assert found.verdict == "unknown"
+    assert "in some runs alone" in found.sentence
+
+
+def test_what_is_nothing_in_the_baseline_and_something_with_the_change_fails() -> None:
+    still = [replace(one, weights={count: dict(one.weights[1]) for count in one.weights}) for one in runs(0)]
+    assert spread.compare(still, runs(100)).verdict == "failed"
+
+
+def test_runs_that_show_no_numbers_on_one_side_alone_are_no_comparison() -> None:
+    found = spread.compare(runs(0), runs(100)[:5])
+    assert found.verdict == "unknown"
+    assert "of 6 seeds as it is and 5 with the change" in found.sentence

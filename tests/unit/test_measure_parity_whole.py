@@ -81,6 +81,43 @@ def test_a_fault_of_one_thing_is_seen_however_small_and_late(fault: dict[str, fl
     assert words in found.sentence
 
 
+def without_numbers(since: int, *, losses: bool = True, variable: int | None = None) -> Numbers:
+    """A run whose losses, or one of whose variables, are NaN from a step on."""
+    found = run()
+    if losses:
+        found.series["tape target"].update({step: [np.nan] for step in range(since, 161)})
+        found.calls["tape target"] = [(step - 1, value[0]) for step, value in found.series["tape target"].items()]
+    for count in (count for count in COUNTS if variable is not None and count >= since):
+        found.weights[count][variable or 0] = weights(np.full(found.weights[count][variable or 0].sample.shape, np.nan))
+    return found
+
+
+@pytest.mark.parametrize("how", [{}, {"losses": False, "variable": 1}, {"variable": 0}], ids=["losses", "bias", "both"])
+def test_what_becomes_no_number_on_one_side_fails_and_on_both_is_equal(how: dict[str, Any]) -> None:
+    blown, shaken = without_numbers(96, **how), run(seed=2, noise=1e-4)
+    for pair in ((run(), blown), (blown, run())):
+        found = whole.compare(*pair)
+        assert found.verdict == "failed", found
+        assert "beyond measure" in found.sentence
+    assert whole.compare(run(), blown, run(), shaken).verdict == "failed"
+    assert whole.compare(blown, run(), blown, blown).verdict == "failed"
+    assert whole.compare(blown, without_numbers(97, **how)).verdict == "failed", "a step later"
+    assert whole.compare(blown, blown).verdict == "exact"
+
+
+def test_the_sentence_says_that_losses_are_no_numbers() -> None:
+    found = whole.compare(without_numbers(96), without_numbers(96))
+    assert found.sentence.startswith("losses of 160 steps over 2 epochs (NaN or infinite in 65 of them, in both) and")
+
+
+def test_an_element_that_is_no_number_in_both_hides_nothing_in_its_variable() -> None:
+    base, other = run(), run(small=-1.0)
+    for side in (base, other):
+        for found in side.weights.values():
+            found[1].sample[0] = np.nan
+    assert whole.compare(base, other).verdict in ("precision", "failed")
+
+
 def test_another_number_of_steps_and_a_missing_evaluation_are_faults() -> None:
     found = whole.compare(run(), replace(run(), made=158))
     assert (found.verdict, found.sentence) == ("failed", "the program makes 158 steps where it made 160")

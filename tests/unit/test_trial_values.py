@@ -105,3 +105,30 @@ def test_a_run_without_end_is_kept_in_bounds(tmp_path: Path, monkeypatch: pytest
     assert len(values.snapshots) < 400
     numbers = Numbers.load(tmp_path / "numbers.npz")
     assert (numbers.made, max(numbers.series["tape target"])) == (9_999, len(values.targets._read))
+
+
+def test_losses_that_are_no_numbers_are_kept_and_those_that_were_missed_are_not(tmp_path: Path) -> None:
+    values = Values(str(tmp_path), dense=True)
+    assert values.targets is not None
+    values.wanted = True
+    values.targets._count, values.targets._log = Counted(0), Counted([float("nan")] * targets.SIZE)
+    for step in range(1, 9):
+        values.targets._count.value = step
+        values.tick(step, "updates")
+        values.keep_scalar("loss", step, float("inf"))
+    values.keep_scalar("loss", 9, "what cannot be read")
+    values.targets._count.value = targets.SIZE + 9
+    values.write()
+    series = Numbers.load(tmp_path / "numbers.npz").series
+    assert len(series["tape target"]) == targets.SIZE, "the first nine were written over"
+    assert all(value != value for (value,) in series["tape target"].values())
+    assert series["loss"] == {step: [float("inf")] for step in range(1, 9)}
+
+
+def test_of_a_variable_all_elements_that_are_no_numbers_count() -> None:
+    numpy = pytest.importorskip("numpy")
+    array = numpy.ones(100)
+    array[[3, 50]] = numpy.nan, numpy.inf
+    assert weights._no_numbers(array) == 2
+    assert weights._no_numbers(numpy.arange(5)) == 0
+    assert weights._no_numbers(numpy.array(["text"])) == 0

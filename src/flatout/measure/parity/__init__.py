@@ -1,6 +1,7 @@
 """Whether a changed program still computes the same as the unchanged one.
 
 numbers.py      what a run has computed in its first steps, as the child recorded it
+distances.py    how far two arrays are apart, whatever is in them
 deviations.py   how far two runs are apart, in weights, losses and outputs
 pairing.py      losses that are the same thing under two names
 verdict.py      what that means: exact, reassociated, precision, failed; the limits and how they were measured

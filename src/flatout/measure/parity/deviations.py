@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from flatout.measure.parity.numbers import EVALUATION, OUTPUTS, Array, Numbers
+from flatout.measure.parity.distances import distance, movement, ratio, relative, size
+from flatout.measure.parity.numbers import EVALUATION, OUTPUTS, Numbers, Weights
 from flatout.measure.parity.pairing import paired
 
 Kind = Literal["weights", "losses", "outputs"]
@@ -26,6 +27,8 @@ class Deviation:
     value: float
     scale: float = 1.0
     """What the difference was held against."""
+    no_number: bool = False
+    """There is no number on either side (NaN, infinite): they are equal, and that shows little."""
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -43,18 +46,22 @@ def deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
     for name in sorted(set(baseline.series) & set(trial.series)):
         if trains and name.startswith(OUTPUTS):
             continue  # what a model under training puts out follows from its weights, in whatever calls
-        mine, other = values_alike(baseline, trial, name)
-        scale = float(
-            np.median([abs(value) for values in mine.values() for value in values if math.isfinite(value)] or [0])
-        )
-        for steps in sorted(set(mine) & set(other)):
-            value = max(relative(a, b, scale) for a, b in zip(mine[steps], other[steps], strict=False))
-            yield Deviation("losses", name, steps, value)
+        yield from of_losses(baseline, trial, name)
     for name, ours, theirs in paired(baseline, trial):
         for steps in sorted(ours):
             yield Deviation("losses", name, max(steps, 1), relative(ours[steps], theirs[steps], 0.0))
     if not trains:
         yield from of_outputs(baseline, trial)
+
+
+def of_losses(baseline: Numbers, trial: Numbers, name: str, kind: Kind = "losses") -> Iterator[Deviation]:
+    """One series, at each step that both have."""
+    mine, other = values_alike(baseline, trial, name)
+    sizes = {step: [abs(value) for value in values if math.isfinite(value)] for step, values in mine.items()}
+    usual = float(np.median([value for found in sizes.values() for value in found] or [0]))
+    for step in sorted(set(mine) & set(other)):
+        value = max(relative(a, b, usual) for a, b in zip(mine[step], other[step], strict=False))
+        yield Deviation(kind, name, step, value, max([*sizes[step], usual]), not sizes[step] and value == 0.0)
 
 
 def of_outputs(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
@@ -144,21 +151,36 @@ def _of_weights(baseline: Numbers, trial: Numbers, steps: int) -> float | None:
         one, other, start = ours[number], theirs[number], before[number]
         if not one.sample.shape == other.sample.shape == start.sample.shape:
             continue
-        moved = distance(one.sample, start.sample)
-        apart = 0.0 if one.checksum == other.checksum and one.name == other.name else distance(one.sample, other.sample)
-        if moved or apart:
-            rows.append((ratio(apart, moved), one.sample.size))
+        if math.isinf(_apart(one, other)):
+            return math.inf  # however small the variable is: rounding does not do that
+        moved = movement(one.sample, start.sample)
+        value = of_variable(one, other, moved)
+        if moved or value or one.no_numbers:
+            rows.append((value, one.sample.size))
     if not rows:
         return None
     rows.sort()
-    total = sum(size for _, size in rows)
+    total = sum(elements for _, elements in rows)
     below = 0
-    for value, size in rows:
-        below += size
+    for value, elements in rows:
+        below += elements
         if below >= 0.9 * total:
             # A rest that differs is never called exact.
             return value or min(rows[-1][0], np.finfo(np.float32).tiny.item())
     return rows[-1][0]
+
+
+def _apart(one: Weights, other: Weights) -> float:
+    """By their samples; infinite where elements are numbers in one of both alone."""
+    return math.inf if one.no_numbers != other.no_numbers else distance(one.sample, other.sample)
+
+
+def of_variable(one: Weights, other: Weights, moved: float) -> float:
+    """How far a variable is apart against how far it has moved. Where elements differ that are not in the sample, that
+    is never nothing."""
+    if one.checksum == other.checksum and one.name == other.name:
+        return 0.0
+    return max(ratio(_apart(one, other), moved), np.finfo(np.float32).tiny.item())
 
 
 STRETCHED = 1e-4
@@ -177,41 +199,17 @@ def stretch(baseline: Numbers, trial: Numbers) -> float | None:
     moves, aparts = [], []
     samples = [side[count] for side in (baseline.weights, trial.weights) for count in counts]
     for number in sorted(set.intersection(*map(set, samples))):
-        one, two, other, another = (found[number].sample.astype(np.float64) for found in samples)
+        one, two, other, another = (found[number].sample.astype(np.float64).ravel() for found in samples)
         if one.shape == two.shape == other.shape == another.shape:
-            moves.append(two - one)
-            aparts.append((another - other) - (two - one))
+            numbers = np.isfinite(one) & np.isfinite(two) & np.isfinite(other) & np.isfinite(another)
+            moves.append((two - one)[numbers])
+            aparts.append(((another - other) - (two - one))[numbers])
     if not moves:
         return None
-    moved, apart = np.concatenate([m.ravel() for m in moves]), np.concatenate([a.ravel() for a in aparts])
+    moved, apart = np.concatenate(moves), np.concatenate(aparts)
     length = float(moved @ moved)
-    if not length or not np.isfinite(apart).all():
+    if not length or not math.isfinite(length):
         return None
     along = float(apart @ moved) / length
     rest = float(np.linalg.norm(apart - along * moved))
     return 1 + along if abs(along) > STRETCHED and rest < UNEXPLAINED * float(np.linalg.norm(apart)) else None
-
-
-def distance(one: Array, other: Array) -> float:
-    """Root of the squares; what is not a number in both is no difference."""
-    with np.errstate(all="ignore"):
-        difference = one.astype(np.float64) - other.astype(np.float64)
-        same = (one == other) | (np.isnan(one) & np.isnan(other))
-        value = float(np.linalg.norm(np.where(same, 0.0, difference)))
-    return math.inf if math.isnan(value) else value
-
-
-def size(array: Array) -> float:
-    finite = array[np.isfinite(array)].astype(np.float64)
-    return float(np.linalg.norm(finite))
-
-
-def ratio(apart: float, size: float) -> float:
-    return 0.0 if apart == 0.0 else apart / size if size else math.inf
-
-
-def relative(one: float, other: float, scale: float) -> float:
-    if one == other or (math.isnan(one) and math.isnan(other)):
-        return 0.0
-    apart = abs(one - other)
-    return math.inf if math.isnan(apart) or math.isinf(apart) else ratio(apart, max(abs(one), scale))

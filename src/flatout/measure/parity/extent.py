@@ -11,6 +11,8 @@ class Extent:
 
     losses: int = 0
     """Steps of which a loss was compared."""
+    no_numbers: int = 0
+    """Of these: steps whose loss is no number (NaN, infinite) on either side."""
     steps: int = 0
     """The last step of which anything was."""
     epochs: int = 0
@@ -30,7 +32,8 @@ class Extent:
         parts = []
         if self.losses:
             over = f" over {self.epochs} epochs" if self.epochs > 1 else ""
-            parts.append(f"losses of {self.losses} step{'s' if self.losses != 1 else ''}{over}")
+            none = f" (NaN or infinite in {self.no_numbers} of them, in both)" if self.no_numbers else ""
+            parts.append(f"losses of {self.losses} step{'s' if self.losses != 1 else ''}{over}{none}")
         if self.variables:
             every = self.variables == self.of_variables
             count = f"all {self.variables}" if every else f"{self.variables} of {self.of_variables}"

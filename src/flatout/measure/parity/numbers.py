@@ -24,6 +24,8 @@ class Weights:
     """Its type and shape."""
     checksum: int
     sample: Array
+    no_numbers: int = 0
+    """Of all its elements: those that are NaN or infinite."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Digest:
     length: int
     """Elements in all."""
     rows: Array
-    """(weighted sum, sum of squares) of each."""
+    """(weighted sum, sum of squares, which are no numbers) of each."""
 
 
 @dataclass(frozen=True)
@@ -115,4 +117,4 @@ class Numbers:
 
 
 def _snapshot(file: Any, rows: dict[str, list[Any]]) -> dict[str, Weights]:
-    return {key: Weights(name, checksum, file[at]) for key, (name, checksum, at) in rows.items()}
+    return {key: Weights(name, checksum, file[at], *lost) for key, (name, checksum, at, *lost) in rows.items()}

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flatout.measure.parity.deviations import Deviation, ratio
+from flatout.measure.parity.deviations import Deviation
+from flatout.measure.parity.distances import ratio
 from flatout.measure.parity.numbers import OUTPUTS, Array, Digest
 
 if TYPE_CHECKING:
@@ -52,10 +53,9 @@ def of_digests(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
         same_end = pair.ours.length == pair.theirs.length
         count = -(-both // size) if same_end else both // size
         for number in range(count):
-            (one, square), (another, other_square) = mine[number], other[number]
-            alike = one == another and square == other_square
-            apart = 0.0 if alike else abs(float(one - another))
-            apart = math.inf if math.isnan(apart) else apart
+            (one, square, lost), (another, _, other_lost) = mine[number], other[number]
+            alike = bool((mine[number] == other[number]).all())
+            apart = abs(float(one - another)) if lost == other_lost else math.inf
             scale = math.sqrt(float(square)) if math.isfinite(square) else 0.0
             value = 0.0 if alike else max(ratio(apart, scale), np.finfo(np.float32).tiny.item())
             yield Deviation("outputs", pair.name, number + 1, value, scale or 1.0)
@@ -80,6 +80,6 @@ def _models(baseline: Numbers, trial: Numbers) -> bool:
 def _wider(digest: Digest, size: int) -> Array:
     rows, have = digest.rows, digest.size
     while have < size:
-        rows = np.concatenate([rows, np.zeros((len(rows) % 2, 2))])
+        rows = np.concatenate([rows, np.zeros((len(rows) % 2, rows.shape[1]))])
         rows, have = rows[0::2] + rows[1::2], have * 2
     return rows

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from flatout.measure.parity.distances import relative
 from flatout.measure.parity.numbers import Numbers
 
 FEWEST = 4
@@ -50,7 +51,7 @@ def _aligned(ours: ByStep, theirs: ByStep) -> tuple[ByStep, ByStep] | None:
     for later in (0, 1):
         shifted = {made - later: value for made, value in theirs.items()}
         both = sorted(set(ours) & set(shifted))
-        near = (abs(ours[step] - shifted[step]) <= SAME * abs(ours[step]) for step in both[:FIRST])
+        near = (relative(ours[step], shifted[step], 0.0) <= SAME for step in both[:FIRST])
         if len(both) >= FEWEST and all(near):
             return {step: ours[step] for step in both}, {step: shifted[step] for step in both}
     return None

@@ -4,19 +4,21 @@ Each side runs with several seeds. What a run did becomes a few numbers: the mea
 second half, and how far the weights have moved. Each is compared by Welch's test; together they accuse a right
 program in one case of a hundred. How small a fault would have been seen is part of the answer: a comparison that would
 have missed a fifth of the loss has seen nothing.
+
+What is no number (NaN, infinite) has no part in these means. How much of it there is has to be the same on both sides.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from flatout.measure import student
-from flatout.measure.parity.numbers import Numbers
-from flatout.measure.parity.verdict import FAILED, STATISTICAL, UNKNOWN, Parity
+from flatout.measure.parity.numbers import Array, Numbers
+from flatout.measure.parity.verdict import FAILED, STATISTICAL, UNKNOWN, Agreement, Parity
 
 FEWEST_RUNS = 4
 """Of each side."""
@@ -26,6 +28,7 @@ ROUNDING = 1e-3
 """A shift by this share of a value may come from rounding alone, where all seeds give the same."""
 BLUNT = 0.2
 """A shift by this share of a value that would be missed in more than one case of ten makes the comparison worthless."""
+HOW = "random numbers cannot be pinned"
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,18 @@ def compare(baselines: Sequence[Numbers], trials: Sequence[Numbers]) -> Parity:
     count = min(len(baselines), len(trials))
     if count < FEWEST_RUNS:
         return Parity(UNKNOWN, None, f"the random numbers cannot be pinned, and only {count} seeds were tried")
+    if len(baselines) != len(trials):
+        text = f"{HOW}, and of {len(baselines)} seeds as it is and {len(trials)} with the change any numbers were seen"
+        return Parity(UNKNOWN, None, text)
     common = _Common.of([*baselines, *trials])
-    found = _shifts([_summary(one, common) for one in baselines], [_summary(one, common) for one in trials])
+    ours, theirs = ([_summary(one, common) for one in side] for side in (baselines, trials))
+    how = f"{HOW}; over {count} seeds"
+    if broken := _without_numbers(ours, theirs):
+        return Parity(broken[0], None, f"{how} {broken[1]}")
+    found = _shifts([one.values for one in ours], [one.values for one in theirs])
     if not found:
         return Parity(UNKNOWN, None, "the random numbers cannot be pinned, and no number was seen in all runs")
     worst = max(found, key=lambda one: one.size / one.allowed if one.allowed else math.inf if one.size else 0.0)
-    how = f"random numbers cannot be pinned; over {count} seeds"
     if worst.size > worst.allowed:
         apart = f"{worst.what} differs by {worst.size:.2g}, where chance gives {worst.allowed:.2g}"
         return Parity(FAILED, worst.size, f"{how} {apart}")
@@ -81,28 +90,73 @@ class _Common:
         return cls(values, tuple(sorted(kept)))
 
 
-def _summary(numbers: Numbers, common: _Common) -> dict[str, float]:
-    found: dict[str, float] = {}
+@dataclass
+class _Summary:
+    """Of one run."""
+
+    values: dict[str, float] = field(default_factory=dict)
+    no_numbers: dict[str, int] = field(default_factory=dict)
+    """By what they are: how many values are NaN or infinite."""
+
+    def add(self, what: str, found: Sequence[float] | Array) -> Array:
+        """Those that are numbers."""
+        values = np.asarray(found, np.float64)
+        known = values[np.isfinite(values)]
+        self.no_numbers[what] = values.size - known.size
+        return known
+
+
+def _summary(numbers: Numbers, common: _Common) -> _Summary:
+    found = _Summary()
     for name, count in common.values.items():
         calls = numbers.series[name]
         values = [value for call in sorted(calls) for value in calls[call]][:count]
         half = len(values) // 2
-        if half:
-            found[f"the first half of {name}"] = float(np.mean(values[:half]))
-            found[f"the second half of {name}"] = float(np.mean(values[half:]))
+        for which, part in (("first", values[:half]), ("second", values[half:])) if half else ():
+            what = f"the {which} half of {name}"
+            known = found.add(what, part)
+            if known.size:
+                found.values[what] = float(np.mean(known))
     counts = common.weights
     if len(counts) > 1:
-        first, last = numbers.weights[counts[0]], numbers.weights[counts[-1]]
-        moved = [
-            float(np.sum((last[one].sample.astype(np.float64) - first[one].sample) ** 2))
-            for one in sorted(set(first) & set(last))
-            if first[one].sample.shape == last[one].sample.shape
-        ]
-        found[f"the movement of the weights in {counts[-1] - counts[0]} steps"] = math.sqrt(sum(moved))
-    for name, output in numbers.outputs.items() if not found else ():
-        found[f"the mean of {name}"] = float(np.mean(output))
-        found[f"the spread of {name}"] = float(np.std(output))
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+        found.values[f"the movement of the weights in {counts[-1] - counts[0]} steps"] = _movement(numbers, counts)
+        last = numbers.weights[counts[-1]].values()
+        found.no_numbers["the weights"] = sum(
+            max(one.no_numbers, one.sample.size - int(np.isfinite(one.sample).sum())) for one in last
+        )
+    for name, output in numbers.outputs.items() if not found.values else ():
+        known = found.add(name, output)
+        if known.size:
+            found.values[f"the mean of {name}"] = float(np.mean(known))
+            found.values[f"the spread of {name}"] = float(np.std(known))
+    return found
+
+
+def _movement(numbers: Numbers, counts: Sequence[int]) -> float:
+    """Of the elements that are numbers at both times."""
+    first, last = numbers.weights[counts[0]], numbers.weights[counts[-1]]
+    moved = 0.0
+    for one in sorted(set(first) & set(last)):
+        if first[one].sample.shape == last[one].sample.shape:
+            away = last[one].sample.astype(np.float64) - first[one].sample
+            moved += float(np.sum(away[np.isfinite(away)] ** 2))
+    return math.sqrt(moved)
+
+
+def _without_numbers(ours: Sequence[_Summary], theirs: Sequence[_Summary]) -> tuple[Agreement, str] | None:
+    """What becomes NaN or infinite on one side alone, or more often; what does so by chance cannot be compared."""
+    by_chance = ""
+    for what in sorted({name for one in (*ours, *theirs) for name in one.no_numbers}):
+        here, there = ([one.no_numbers.get(what, 0) for one in side] for side in (ours, theirs))
+        if {*here} == {*there} and len({*here}) == 1:
+            continue
+        if not any(here) or not any(there):
+            runs = [f"{sum(map(bool, side))} of {len(side)} runs" for side in (there, here)]
+            return FAILED, f"{what} has NaN or infinite values in {runs[0]} with the change, in {runs[1]} without it"
+        if len({*here}) == len({*there}) == 1:
+            return FAILED, f"{what} has {there[0]} values that are NaN or infinite, where it had {here[0]}"
+        by_chance = by_chance or f"{what} has NaN or infinite values in some runs alone: that is no comparison"
+    return (UNKNOWN, by_chance) if by_chance else None
 
 
 def _shifts(ours: Sequence[dict[str, float]], theirs: Sequence[dict[str, float]]) -> list[Shift]:
@@ -110,7 +164,8 @@ def _shifts(ours: Sequence[dict[str, float]], theirs: Sequence[dict[str, float]]
     found = []
     for name in common:
         one, other = (np.array([run[name] for run in side]) for side in (ours, theirs))
-        scale = abs(float(np.mean(one)))
+        # Where the baseline's are all zero, what the others are is no less of a shift.
+        scale = abs(float(np.mean(one))) or float(np.max(np.abs([one, other])))
         if not scale:
             continue
         error = math.sqrt(np.var(one, ddof=1) / len(one) + np.var(other, ddof=1) / len(other))

@@ -39,6 +39,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from flatout.measure.parity.deviations import Deviation, Kind, deviations, stretch
+from flatout.measure.parity.distances import by
 from flatout.measure.parity.extent import Extent
 from flatout.measure.parity.numbers import Numbers
 
@@ -162,8 +163,8 @@ def _sentence(ranked: list[Deviation], verdict: str, noise: Noise) -> str:
             if worst.value == 0.0:
                 parts.append(f"weights after {_steps(last)} are the same")
             else:
-                verb = "differ by" if apart else "agree to"
-                parts.append(f"weights after {_steps(worst.steps)} {verb} {worst.value:.1g} of their movement")
+                how = f"differ {by(worst.value)}" if apart else f"agree to {worst.value:.1g}"
+                parts.append(f"weights after {_steps(worst.steps)} {how} of their movement")
         else:
             parts.append(f"{_many(len(mine), kind)} {_how(len(mine), worst, apart)}")
     return "; ".join(parts)
@@ -180,7 +181,7 @@ def _how(count: int, worst: Deviation, apart: bool) -> str:
     if not apart:
         return f"{'agrees' if one else 'agree'} to {worst.value:.1g}"
     at = f" at step {worst.steps}" if worst.kind == "losses" else ""
-    return f"{'differs' if one else 'differ'} by {worst.value:.1g}{at}"
+    return f"{'differs' if one else 'differ'} {by(worst.value)}{at}"
 
 
 def _steps(count: int) -> str:

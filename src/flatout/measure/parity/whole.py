@@ -20,17 +20,8 @@ from dataclasses import replace
 import numpy as np
 
 from flatout.measure.parity import outputs
-from flatout.measure.parity.deviations import (
-    Deviation,
-    Kind,
-    distance,
-    of_outputs,
-    ratio,
-    relative,
-    size,
-    stretch,
-    values_alike,
-)
+from flatout.measure.parity.deviations import Deviation, Kind, of_losses, of_outputs, of_variable, stretch
+from flatout.measure.parity.distances import by, movement, ratio, size
 from flatout.measure.parity.extent import Extent
 from flatout.measure.parity.numbers import EVALUATION, OUTPUTS, Numbers, Weights
 from flatout.measure.parity.verdict import EXACT, FAILED, LIMITS, PRECISION, REASSOCIATED, UNKNOWN, Agreement, Parity
@@ -124,12 +115,8 @@ def _deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
     for name in sorted(set(baseline.series) & set(trial.series)):
         if trains and name.startswith(OUTPUTS):
             continue  # what a model under training puts out follows from its weights, in whatever calls
-        mine, other = values_alike(baseline, trial, name)
-        scale = float(np.median([abs(one) for found in mine.values() for one in found if np.isfinite(one)] or [0]))
-        for step in sorted(set(mine) & set(other)):
-            value = max(relative(a, b, scale) for a, b in zip(mine[step], other[step], strict=False))
-            kind: Kind = "outputs" if name.startswith(OUTPUTS) else "losses"
-            yield Deviation(kind, name, step, value, max(*map(abs, mine[step]), scale))
+        kind: Kind = "outputs" if name.startswith(OUTPUTS) else "losses"
+        yield from of_losses(baseline, trial, name, kind)
     if trains:
         return
     if baseline.digests and trial.digests:
@@ -252,12 +239,9 @@ def _of_variables(
             other = theirs.get(steps, {}).get(key)
             if other is None or not one.sample.shape == other.sample.shape == begun.sample.shape:
                 continue
-            moved = max(distance(one.sample, begun.sample), LEAST_OF_SIZE[kind] * size(one.sample))
-            value = 0.0
-            if one.checksum != other.checksum or one.name != other.name:
-                value = max(ratio(distance(one.sample, other.sample), moved), np.finfo(np.float32).tiny.item())
+            moved = max(movement(one.sample, begun.sample), LEAST_OF_SIZE[kind] * size(one.sample))
             name = f"weight {key}" if kind == "weights" else str(key)
-            yield Deviation("weights", name, steps, value, moved)
+            yield Deviation("weights", name, steps, of_variable(one, other, moved), moved)
 
 
 # ── what is allowed ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -310,9 +294,11 @@ def _outputs_only(decided: list[Deviation]) -> bool:
 
 def _extent(baseline: Numbers, trial: Numbers, found: list[Deviation], decided: list[Deviation]) -> Extent:
     by_name: dict[str, set[int]] = defaultdict(set)
+    lost: dict[str, set[int]] = defaultdict(set)
     for one in decided:
         if one.kind == "losses" and _is_loss(one.what):
             by_name[one.what].add(one.steps)
+            lost[one.what] |= {one.steps} if one.no_number else set()
     known = {one.key for one in decided}
     hidden = [one.steps for one in found if one.kind == "losses" and one.key not in known]
     variables = {one.what for one in decided if one.kind == "weights"}
@@ -326,7 +312,8 @@ def _extent(baseline: Numbers, trial: Numbers, found: list[Deviation], decided: 
     puts_out = sum(pair.compared for pair in outputs.pairs(baseline, trial)) if not _trains(baseline) else 0
     unknown = tuple(sorted({one.what for one in found if one.kind == "weights"} - variables))
     until = min(hidden, default=None)
-    return Extent(losses, steps, epochs, len(variables), len(every), unknown, until, puts_out, whole)
+    no_numbers = min(max(map(len, lost.values()), default=0), losses)
+    return Extent(losses, no_numbers, steps, epochs, len(variables), len(every), unknown, until, puts_out, whole)
 
 
 def _sentence(extent: Extent, worst: Deviation, verdict: str, decided: list[Deviation]) -> str:
@@ -343,7 +330,7 @@ def _sentence(extent: Extent, worst: Deviation, verdict: str, decided: list[Devi
         what = first.what if first.kind != "weights" else f"the variable {first.what}"
         after = f"after {first.steps} step{'s' if first.steps != 1 else ''}"
         after = after if first.kind != "outputs" else f"in stretch {first.steps} of what it puts out"
-        how = f"do not agree: {what} differs by {worst.value:.1g}, first {after}"
+        how = f"do not agree: {what} differs {by(worst.value)}, first {after}"
     ends = ", to the end of the program," if extent.whole else ""
     alike = "losses cannot be compared, as rounding alone changes them as much"
     hidden = f"; from step {extent.until} on {alike}" if extent.until is not None else ""

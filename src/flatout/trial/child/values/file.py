@@ -33,7 +33,8 @@ def write(directory: str, kept: Kept, extent: Mapping[str, Any]) -> None:
     weights = {str(count): _rows(arrays, f"weights/{count}", found) for count, found in kept.snapshots.items()}
     others = {str(count): _rows(arrays, f"states/{count}", found) for count, found in kept.states.items()}
     for number, found in enumerate(kept.series.values()):
-        arrays[f"series/{number}"] = np.array([[call, scalar(value), made] for call, value, made in found])
+        rows = [[call, known, made] for call, value, made in found if (known := scalar(value)) is not None]
+        arrays[f"series/{number}"] = np.array(rows, np.float64)
     for number, parts in enumerate(kept.outputs.values()):
         arrays[f"outputs/{number}"] = parts[0]
     digests: dict[str, list[Any]] = {}
@@ -58,9 +59,9 @@ def write(directory: str, kept: Kept, extent: Mapping[str, Any]) -> None:
 def _rows(arrays: dict[str, Any], where: str, found: Mapping[Any, Weight]) -> dict[str, list[Any]]:
     """What the index says of a snapshot; its samples are added to `arrays`."""
     rows: dict[str, list[Any]] = {}
-    for number, (key, (name, checksum, sample)) in enumerate(found.items()):
+    for number, (key, (name, checksum, sample, lost)) in enumerate(found.items()):
         arrays[f"{where}/{number}"] = sample
-        rows[str(key)] = [name, checksum, f"{where}/{number}"]
+        rows[str(key)] = [name, checksum, f"{where}/{number}", lost]
     return rows
 
 
@@ -84,9 +85,10 @@ def _numpy(value: Any) -> Any:
     return value._numpy() if hasattr(value, "_numpy") else value
 
 
-def scalar(value: Any) -> float:
-    """The number that a tensor or an array of one element holds."""
+def scalar(value: Any) -> float | None:
+    """The number that a tensor or an array of one element holds; None where there is none to read. NaN is one that the
+    program has computed."""
     try:
         return float(_numpy(value))
     except (TypeError, ValueError):
-        return float(value.numpy()) if hasattr(value, "numpy") else float("nan")
+        return float(value.numpy()) if hasattr(value, "numpy") else None

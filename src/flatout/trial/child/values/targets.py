@@ -19,8 +19,8 @@ class Targets:
         self._by_place = by_place
         self._log: Any = None
         self._count: Any = None
-        self._read: list[float] = []
-        """Those that were read so far."""
+        self._read: list[float | None] = []
+        """Those that were read so far; None: it was written over before it could be read."""
         self.marks: list[tuple[int, int]] = []
         """Steps made, and how many targets there were by then."""
 
@@ -86,10 +86,10 @@ class Targets:
                 self._collect(count)
 
     def _collect(self, count: int) -> None:
-        """Read what has come; what was written over before it could be read is not a number."""
+        """Read what has come."""
         log, known, count = self._log.numpy(), len(self._read), min(count, MOST + SIZE)
         if known < MOST:
-            self._read += [float("nan") if count - n > SIZE else float(log[n % SIZE]) for n in range(known, count)]
+            self._read += [None if count - n > SIZE else float(log[n % SIZE]) for n in range(known, count)]
 
     def series(self) -> list[tuple[int, Any, int]]:
         """(call, value, steps made before)."""
@@ -100,7 +100,7 @@ class Targets:
         return [
             (number, value, self._made_before(number, counts))
             for number, value in enumerate(self._read, 1)
-            if value == value
+            if value is not None
         ]
 
     def _made_before(self, number: int, counts: list[int]) -> int:

@@ -11,8 +11,8 @@ MOST_OF_A_VARIABLE = 2_000
 MOST_OF_ALL = 200_000
 """Elements that a snapshot keeps."""
 
-Weight = tuple[str, int, Any]
-"""Type and shape, the checksum of all bytes, and a sample of the elements."""
+Weight = tuple[str, int, Any, int]
+"""Type and shape, the checksum of all bytes, a sample of the elements, and how many of all are no numbers."""
 
 
 def snapshot(references: Sequence[Any], session: Any, most_of_all: int = MOST_OF_ALL) -> dict[int, Weight]:
@@ -31,8 +31,18 @@ def snapshot(references: Sequence[Any], session: Any, most_of_all: int = MOST_OF
         flat = np.ascontiguousarray(array).reshape(-1)
         sample = flat[:: max(1, -(-flat.size // most))]
         name = f"{array.dtype}{list(array.shape)}"
-        found[index] = (name, zlib.crc32(flat.view(np.uint8).data), plain(sample))
+        found[index] = (name, zlib.crc32(flat.view(np.uint8).data), plain(sample), _no_numbers(flat))
     return found
+
+
+def _no_numbers(array: Any) -> int:
+    """How many elements are NaN or infinite."""
+    import numpy as np
+
+    try:
+        return int(array.size - np.count_nonzero(np.isfinite(array)))
+    except TypeError:  # of a type that knows neither
+        return 0
 
 
 NOT_COMPARED = ("flatout", "seed", "rng", "random")
