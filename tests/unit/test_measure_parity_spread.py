@@ -106,3 +106,16 @@ def test_runs_that_show_no_numbers_on_one_side_alone_are_no_comparison() -> None
     found = spread.compare(runs(0), runs(100)[:5])
     assert found.verdict == "unknown"
     assert "of 6 seeds as it is and 5 with the change" in found.sentence
+
+
+def test_a_change_that_ends_sooner_than_chance_explains_fails() -> None:
+    def lasting(first: int, made: list[int]) -> list[Numbers]:
+        return [replace(one, made=steps, ended=True) for one, steps in zip(runs(first), made, strict=True)]
+
+    games = lasting(0, [30, 36, 40, 33, 38, 35])
+    assert spread.compare(games, lasting(100, [34, 29, 41, 36, 38, 30])).verdict == "statistical"
+    found = spread.compare(games, lasting(100, [34, 15, 41, 36, 38, 30]))
+    assert found.verdict == "failed"
+    assert "the program makes 15 steps where it made 36 (30 to 40 by chance)" in found.sentence
+    going_on = [replace(one, made=40) for one in runs(0)]
+    assert spread.compare(going_on, lasting(100, [40, 40, 40, 40, 40, 20])).verdict == "failed"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flatout.measure.parity import Numbers, Weights, compare, shown, whole
+from flatout.measure.parity import Numbers, Weights, compare, lacking, shown, whole
 
 COUNTS = (*range(1, 17), 32, 64, 80, 81, 82, 96, 128, 160)
 STATE = "moving_mean:0 float32[8]#1"
@@ -126,6 +126,51 @@ def test_another_number_of_steps_and_a_missing_evaluation_are_faults() -> None:
     found = whole.compare(base, run())
     assert (found.verdict, found.sentence) == ("failed", "evaluation loss was not computed")
     assert whole.compare(base, replace(run(), ended=False, made=70)).verdict == "exact", "it did not come as far"
+
+
+@pytest.mark.parametrize(
+    ("trial", "alike", "told"),
+    [
+        ({"made": 80}, [159], "the program makes 80 steps where it made 160 (159 to 160 by chance)"),
+        ({"made": 158}, [159, 161], ""),
+        ({"made": 100}, [120, 200], ""),
+        ({"made": 60}, [120, 200], "the program makes 60 steps where it made 160 (120 to 200 by chance)"),
+        ({"made": 200, "ended": False}, [], "the program goes on after 200 steps where it ended after 160"),
+        ({"made": 150, "ended": False}, [], ""),
+        ({"made": 80, "counts": "calls", "updates": True}, [], "the program makes 80 steps where it made 160"),
+        ({"made": 159, "counts": "calls", "updates": True}, [], ""),
+        ({"made": 80, "counts": "calls"}, [], ""),
+    ],
+)
+def test_that_chance_makes_fewer_steps_is_shown_by_the_program_as_it_is(trial, alike, told) -> None:
+    base = replace(run(), updates=True)
+    others = [replace(base, made=made) for made in alike]
+    assert lacking.of(base, replace(base, **{"updates": None, **trial}), others) == told
+
+
+def test_a_program_that_was_not_seen_to_end_may_not_end_sooner_with_a_change() -> None:
+    cut = replace(run(), ended=False)
+    found = whole.compare(cut, replace(run(), made=70))
+    assert (found.verdict, found.sentence) == (
+        "failed",
+        "the program ends after 70 steps where it went on for 160",
+    )
+    assert whole.compare(cut, replace(run(), made=170)).verdict == "exact"
+
+
+def evaluated(*made: int) -> Numbers:
+    found = run()
+    found.calls["evaluation loss"] = [(steps, 0.5) for steps in made]
+    found.series["evaluation loss"] = {call: [0.5] for call, _ in enumerate(made, 1)}
+    return found
+
+
+def test_an_evaluation_that_is_left_out_now_and_then_is_a_fault_unless_the_program_does_so_itself() -> None:
+    found = whole.compare(evaluated(40, 80, 120, 160), evaluated(80, 160))
+    assert found.verdict == "failed"
+    assert found.sentence == "evaluation loss was computed at 2 moments of the training, where it was at 4"
+    by_chance = [evaluated(40, 80, 160), evaluated(40, 80, 120, 160)]
+    assert lacking.of(evaluated(40, 80, 120, 160), evaluated(80, 160), by_chance) == ""
 
 
 def test_what_rounding_hides_is_left_out_and_named() -> None:

@@ -222,6 +222,26 @@ def test_what_keeps_the_first_epoch_is_claimed_only_where_a_second_was_compared(
     assert Stage(tmp_path, monkeypatch, {}).claim(confirmed("prefetch")) is not None
 
 
+@pytest.mark.parametrize(
+    ("numbers", "claimed"),
+    [
+        (replace(AGREED, extent=Extent(losses=320, steps=320, epochs=2, whole=True)), True),
+        (AGREED, False),
+        (Parity("statistical", 0.01, "over 6 seeds 3 values agree"), False),
+        (Parity("unknown", None, "no number was seen in both"), False),
+    ],
+    ids=["to the end", "not to the end", "first steps of several seeds", "not compared"],
+)
+def test_fewer_steps_than_before_are_claimed_only_where_all_of_them_were_compared(
+    tmp_path, monkeypatch, numbers, claimed
+):
+    stage = Stage(tmp_path, monkeypatch, {"original": Run(20.0, 0, 200), "patched": WELL, "prefetch": WELL})
+    stage.numbers = numbers
+    assert (stage.claim(confirmed("prefetch")) is not None) == claimed
+    if not claimed:
+        assert "its runs make 100 steps, where they made 200" in stage.trials.found[0].note
+
+
 def test_another_precision_over_the_whole_training_is_no_claim_of_the_same_numbers(tmp_path, monkeypatch):
     stage = Stage(tmp_path, monkeypatch, {})
     stage.numbers = replace(AGREED, verdict="precision", deviation=0.01)

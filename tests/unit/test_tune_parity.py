@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,12 @@ from flatout.tune import parity
 BASE, TRIAL = Launch(("python", "train.py")), Launch(("python", "train.py"), levers=("function=parts",))
 
 
-def numbers(seed: int = 0, loss: float = 1.0, noise: float = 0.0, places: tuple[str, ...] = ("draw()",)) -> Numbers:
+def numbers(
+    seed: int = 0, loss: float = 1.0, noise: float = 0.0, places: tuple[str, ...] = ("draw()",), made: int = 0
+) -> Numbers:
     draws = np.random.default_rng(seed)
     losses = {step: [loss * (2.0 - step / 40 + noise * draws.normal())] for step in range(1, 41)}
-    return Numbers({}, {"tape target": losses}, places=frozenset(places))
+    return Numbers({}, {"tape target": losses}, places=frozenset(places), made=made, ended=made > 0)
 
 
 class Runs:
@@ -34,7 +38,7 @@ class Runs:
         return numbers(len(self.asked), noise=self.noise, **(self.of_trial if launch.levers else {}))
 
 
-def compared(monkeypatch: pytest.MonkeyPatch, runs: Runs) -> Any:
+def compared(monkeypatch: pytest.MonkeyPatch, runs: Callable[[Launch, str], Numbers]) -> Any:
     monkeypatch.setattr(parity._Apart, "numbers", lambda apart, *wanted: [runs(*one) for one in wanted])
     return parity._Apart(Path(), None, BASE, TRIAL).compare(0)  # type: ignore[arg-type]
 
@@ -68,6 +72,29 @@ def test_draws_in_other_places_are_no_fault_and_draws_left_out_are(monkeypatch: 
     runs = Runs(noise=0.05, places=("draw(x)",))
     assert compared(monkeypatch, runs).verdict == "statistical"
     assert compared(monkeypatch, Runs(loss=1.1, places=())).verdict == "failed"
+
+
+@pytest.mark.parametrize("places", [("draw()",), ("draw(x)",)], ids=["drawn alike", "drawn elsewhere"])
+def test_fewer_steps_than_chance_explains_fail_before_seeds_are_compared(
+    monkeypatch: pytest.MonkeyPatch, places: tuple[str, ...]
+) -> None:
+    """Several seeds are compared over first steps alone: there the program would agree."""
+
+    def found(*, of_program: list[int], of_trial: int) -> Any:
+        lengths, made = itertools.cycle(of_program), {}
+
+        def run(launch: Launch, mark: str) -> Numbers:
+            if launch.levers:
+                return numbers(1, noise=0.05, made=of_trial, places=places)
+            key = f"{launch}{mark}"
+            made[key] = made.get(key) or next(lengths)
+            return numbers(len(made) + 1, noise=0.05, made=made[key])
+
+        return compared(monkeypatch, run)
+
+    assert found(of_program=[160], of_trial=80).sentence == "the program makes 80 steps where it made 160"
+    assert found(of_program=[160, 150, 165], of_trial=80).verdict == "failed"
+    assert found(of_program=[160, 140, 165], of_trial=150).verdict in ("statistical", "unknown")
 
 
 def test_another_edit_in_the_same_file_is_another_run(tmp_path: Path) -> None:

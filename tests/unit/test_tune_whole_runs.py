@@ -149,19 +149,47 @@ def test_the_interval_of_few_pairs():
     assert one.low < two.low < 2.0 < two.high < one.high
     noisy = ratio_of_few([20.0, 30.0], [10.0, 10.0])
     assert noisy.high / noisy.low > two.high / two.low
-    varying = ratio_of_few([20.0], [10.0], [300, 420])
-    assert varying.ratio == one.ratio
-    assert varying.high / varying.low > one.high / one.low
+    varying = ratio_of_few([20.0, 20.0], [10.0, 10.0], [[300, 420], [310, 400]])
+    assert varying.ratio == two.ratio
+    assert varying.high / varying.low > two.high / two.low
+    assert ratio_of_few([20.0, 20.0], [10.0, 10.0], [[500, 500], [300, 300]]) == two, (
+        "what sides differ by is no chance"
+    )
 
 
-def test_runs_that_differ_in_length_by_chance_say_so():
-    found = measure(runner([Run(9.0, 0, 300, rank=80)], [Run(30.0, 0, 500, rank=80)]), SAVING, soon(60), True)
-    steady = measure(runner([Run(9.0, 0, 300, rank=80)], [Run(30.0, 0, 300, rank=80)]), SAVING, soon(60), True)
+def lengths(before: list[int], after: list[int], seconds: float = 1000):
+    originals = [Run(30.0, 0, steps, looping=1.0, rank=80) for steps in before]
+    changes = [Run(9.0, 0, steps, looping=1.0, rank=80) for steps in after]
+    return measure(runner(changes, originals), SAVING, soon(seconds), True)
+
+
+def test_runs_of_the_original_show_that_chance_makes_them_differ_in_length():
+    found, steady = lengths([500, 300, 420], [330, 450, 470]), lengths([300], [300])
     assert found.note == "by chance its runs make between 300 and 500 steps"
     assert steady.note == ""
     assert found.speedup is not None
     assert steady.speedup is not None
     assert found.speedup.high > steady.speedup.high
+    assert (found.tenfold, found.steps_before, steady.steps_before) == (None, 0, 300)
+
+
+def test_a_change_that_makes_fewer_steps_is_no_chance():
+    found = lengths([500], [300])
+    assert found.note == "its runs make 300 steps, where they made 500"
+    assert (found.steps, found.steps_before) == (300, 500)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seconds"),
+    [([500], [300], 60), ([500, 480, 490], [300], 1000), ([500, 510, 500], [300, 500, 400], 1000)],
+    ids=["one pair", "less by chance", "the changed one alone"],
+)
+def test_where_nothing_shows_why_lengths_differ_there_is_no_ratio(before, after, seconds):
+    found = lengths(before, after, seconds)
+    assert found.speedup is None
+    assert found.after_imports is None
+    assert found.tenfold is None
+    assert found.note.endswith("and nothing shows that chance makes so much")
 
 
 PROGRAM = """

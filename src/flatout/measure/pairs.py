@@ -3,7 +3,8 @@
 A sign test needs six pairs. For fewer, an error of the process is assumed: the logarithm of a run's time has a standard
 deviation of about 5 %, known from many processes of the same program on shared machines. That is worth as much as four
 degrees of freedom; the pairs add their own. A program that makes another number of steps each time, as one that plays a
-game, has more of an error than that: what its runs differ by is added. The interval is that in which the ratio of
+game, has more of an error than that: what runs of the same side differ by is added. What the two sides differ by is no
+chance. The interval is that in which the ratio of
 three further pairs is expected with 95 %: whoever repeats the measurement should find it true.
 """
 
@@ -25,16 +26,23 @@ _QUANTILES = {4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.
 """Of Student's t, both sides together 95 %."""
 
 
-def ratio_of_few(before: Sequence[float], after: Sequence[float], lengths: Sequence[float] = ()) -> Interval:
+def ratio_of_few(before: Sequence[float], after: Sequence[float], lengths: Sequence[Sequence[float]] = ()) -> Interval:
     """How many times longer `before` takes than `after`, from one pair or more.
 
-    `lengths`: how many steps the runs made, where that is known.
+    `lengths`: how many steps the runs made, of each side by itself, where chance decides that.
     """
     logs = [math.log(b / a) for b, a in zip(before, after, strict=True)]
     middle = statistics.fmean(logs)
     freedom = KNOWN_FROM + len(logs) - 1
     squares = sum((one - middle) ** 2 for one in logs)
-    error = RUN_ERROR**2 + (statistics.variance(map(math.log, lengths)) if len(lengths) > 1 else 0.0)
+    error = RUN_ERROR**2 + _variance_within(lengths)
     variance = (KNOWN_FROM * 2 * error + squares) / freedom  # of one pair: two runs
     reach = _QUANTILES.get(freedom, 2.2) * math.sqrt(variance * (1 / len(logs) + 1 / REPEATED))
     return Interval(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach))
+
+
+def _variance_within(groups: Sequence[Sequence[float]]) -> float:
+    """Of the logarithms, around the mean of each group."""
+    logs = [[math.log(one) for one in group] for group in groups]
+    squares = sum((one - statistics.fmean(group)) ** 2 for group in logs for one in group)
+    return squares / max(sum(len(group) - 1 for group in logs), 1)

@@ -170,6 +170,8 @@ class WholeRun:
     """Whether the changed program has come to its end; where not, `note` says how far it came."""
     steps: int = 0
     """Steps of the changed program that were seen."""
+    steps_before: int = field(default=0, metadata=LATER)
+    """Those of the original; 0: not known, of another kind, or another number in each run by chance."""
     patched: bool = False
     """Whether the source was patched; else the levers were injected."""
     parity: ParityVerdict = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+from flatout.measure.parity import Parity
 from flatout.measure.race import Rules, TimeLimit
 from flatout.model.case import Note, Trial, WholeRun
 from flatout.model.errors import FlatoutError
@@ -18,6 +19,7 @@ from flatout.tune.conclusions import holds, is_faster, not_as_promised, ratio
 from flatout.tune.confirmation import Confirmed
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
+from flatout.tune.run_lengths import alike
 from flatout.tune.whole_runs import COMPARING, Different, Fallen, Saving, Unseen, measure
 
 PATCH_SECONDS = 30.0
@@ -179,9 +181,10 @@ class Claiming:
         seconds = min(wanted, max(context.clock.left() / 2.5, LEAST_FOLLOWED))
         directory = context.trials.directory / "whole-numbers"
         found = parity.compare_whole(context.launch, launch, self.race.starter, directory, seconds)
-        apart = not_as_promised(trial, found)
-        if apart:
+        if apart := not_as_promised(trial, found):
             raise Different(f"over the whole training, {apart}")
+        if apart := _other_steps(measured, trial, found):
+            raise Fallen(apart)
         if found.verdict == "unknown":
             only = "only the first steps: over the whole training " if trial.parity else ""
             return replace(measured, compared=f"{only}{found.sentence}")
@@ -219,6 +222,16 @@ class Claiming:
         note = Note("warning" if level == "warning" else "info", text)
         if note not in self.context.notes:
             self.context.notes.append(note)
+
+
+def _other_steps(measured: WholeRun, trial: Trial, found: Parity) -> str:
+    """Where the changed program makes another number of steps, and nothing shows that it does the same in them."""
+    if not measured.steps_before or alike((measured.steps, measured.steps_before)) or trial.equivalence == "semantic":
+        return ""
+    to_the_end = found.extent is not None and found.extent.whole and found.verdict != "unknown"
+    by_chance = measured.speedup is None and found.verdict == "statistical"
+    told = f"its runs make {measured.steps} steps, where they made {measured.steps_before}"
+    return "" if to_the_end or by_chance else f"{told}, and what both compute was not compared to the end"
 
 
 def _why_not(patched: Trial) -> str:

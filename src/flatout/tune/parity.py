@@ -29,6 +29,8 @@ BLOCKS = 10
 """Of a run that is followed for as long as time allows, at least."""
 SEEDS = 6
 """Runs of each side, where random numbers cannot be pinned."""
+MORE_SEEDS = 2
+"""Of the program as it is, to see how many steps it makes by chance."""
 SEEDS_SECONDS = 150.0
 """After so long no further pair of them is begun."""
 AGREE = ("exact", "reassociated")
@@ -90,13 +92,22 @@ class _Apart:
         found = parity.whole.compare(base, trial)
         if found.verdict in AGREE:
             return _pinned(found)
+        alike: list[parity.Numbers | None] = []
         if not base.draws_elsewhere(trial):
             # More than rounding, as it seems. How far does this program deviate by chance, and by rounding alone?
-            twin, perturbed = self.numbers((self.baseline, "twin"), (replace(self.baseline, perturbed=True), ""))
+            alike = twin, perturbed = self.numbers(
+                (self.baseline, "twin"), (replace(self.baseline, perturbed=True), "")
+            )
             chance = twin is not None and parity.whole.compare(base, twin).verdict == "failed"
             found = found if chance else parity.whole.compare(base, trial, twin, perturbed)
             if not chance and found.verdict != "unknown":
                 return _pinned(found)
+        elif parity.lacking.of(base, trial):
+            # Both draw otherwise. Does the program as it is make another number of steps where it draws otherwise?
+            seeds = (replace(self.baseline, seed=seed, perturbed=True) for seed in range(1, MORE_SEEDS + 1))
+            alike = self.numbers(*((launch, "") for launch in seeds))
+        if lacks := parity.lacking.of(base, trial, [one for one in alike if one is not None]):
+            return parity.Parity("failed", None, lacks)  # several seeds are compared over their first steps alone
         seconds = min(self.seconds, APART_SECONDS)
         short = replace(self, directory=self.directory.parent / PINNED, steps=APART_STEPS, seconds=seconds)
         return parity.spread.compare(*short.seeds())

@@ -15,6 +15,7 @@ from flatout.measure.pairs import ratio_of_few
 from flatout.model.case import Interval, WholeRun
 from flatout.model.errors import Internal
 from flatout.trial.whole_run import Run
+from flatout.tune.run_lengths import Lengths
 
 MOST_PAIRS = 3
 FURTHER = 3
@@ -32,8 +33,6 @@ TENFOLD = 10
 COMPARING = 1.5
 """Comparing the results of both to their end takes about as long as so many runs of the original. Further pairs of
 runs are made only where there is time for that as well: they only make the interval narrower."""
-SAME_LENGTH = 1.02
-"""Most steps over fewest of runs that are taken for equally long."""
 PATIENCE = 1.3
 """How much longer than expected a run may take before it is stopped."""
 
@@ -118,14 +117,9 @@ def _hopeless(originals: list[Run], changes: list[Run]) -> bool:
 
 
 def _unsure(originals: list[Run], changes: list[Run]) -> bool:
-    """Whether the pairs differ so much that a few more would tell the ratio more closely."""
-    found = _speedup(originals, changes)
-    return found.high > UNSURE * found.ratio
-
-
-def _speedup(originals: list[Run], changes: list[Run]) -> Interval:
-    lengths = _lengths([*originals, *changes])
-    return ratio_of_few([one.seconds for one in originals], [one.seconds for one in changes], lengths)
+    """Whether the pairs differ so much that a few more would tell the ratio more closely, or show why they do."""
+    found = _measured(originals, changes, patched=False).speedup
+    return found is None or found.high > UNSURE * found.ratio
 
 
 def _expected(originals: list[Run], changed: Run, saving: Saving | None) -> float:
@@ -138,32 +132,30 @@ def _expected(originals: list[Run], changed: Run, saving: Saving | None) -> floa
 
 def _measured(originals: list[Run], changes: list[Run], patched: bool) -> WholeRun:
     before, after = ([one.seconds for one in runs] for runs in (originals, changes))
-    lengths = _lengths([*originals, *changes])
-    notes = [f"both end with exit code {originals[0].exit_code}"] if originals[0].failed else []
-    if lengths:
-        notes.append(f"by chance its runs make between {min(lengths)} and {max(lengths)} steps")
-    return WholeRun(
-        speedup=_speedup(originals, changes),
-        after_imports=ratio_of_few(
-            [_without_imports(one) for one in originals], [_without_imports(one) for one in changes], lengths
-        ),
+    lengths = Lengths.of(originals, changes)
+    ended = f"both end with exit code {originals[0].exit_code}" if originals[0].failed else ""
+    by_chance = lengths.why == "chance"
+    by_side = (lengths.before, lengths.after) if by_chance else ()
+    found = WholeRun(
         before_seconds=statistics.fmean(before),
         after_seconds=statistics.fmean(after),
         pairs=len(originals),
         complete=True,
         steps=changes[0].steps,
+        steps_before=lengths.before[0] if lengths.before and not by_chance else 0,
         patched=patched,
-        note="; ".join(notes),
-        tenfold=_tenfold(originals, changes),
+        note="; ".join(filter(None, [ended, lengths.told()])),
     )
-
-
-def _lengths(runs: list[Run]) -> list[int]:
-    """Steps of runs that differ in them; none where they make the same number, or are counted by different things."""
-    steps = [one.steps for one in runs]
-    if len({one.rank for one in runs}) > 1 or min(steps) == 0 or max(steps) <= SAME_LENGTH * min(steps):
-        return []
-    return steps
+    if lengths.why == "not-known":
+        return found
+    return replace(
+        found,
+        speedup=ratio_of_few(before, after, by_side),
+        after_imports=ratio_of_few(
+            [_without_imports(one) for one in originals], [_without_imports(one) for one in changes], by_side
+        ),
+        tenfold=None if by_chance else _tenfold(originals, changes),
+    )
 
 
 def _tenfold(originals: list[Run], changes: list[Run]) -> float | None:

@@ -16,6 +16,11 @@ OUTPUTS = "outputs "
 """The same of what models put out, call by call."""
 
 
+def is_loss(name: str) -> bool:
+    """Of a series."""
+    return not name.startswith((EVALUATION, OUTPUTS))
+
+
 @dataclass(frozen=True)
 class Weights:
     """One variable after some steps."""
@@ -74,6 +79,15 @@ class Numbers:
     def steps(self) -> int:
         """Up to which step anything was seen."""
         return max([0, *self.weights, *(step for seen in self.series.values() for step in seen)])
+
+    @property
+    def trains(self) -> bool:
+        """Whether any weight has changed. Where none was seen, losses show it."""
+        if not any(self.weights.values()):
+            return any(map(is_loss, self.series))
+        checksums: dict[int, int] = {}
+        rows = (row for found in self.weights.values() for row in found.items())
+        return any(checksums.setdefault(number, one.checksum) != one.checksum for number, one in rows)
 
     @classmethod
     def load(cls, path: str | Path) -> Numbers:

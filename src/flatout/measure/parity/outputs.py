@@ -39,7 +39,7 @@ def pairs(baseline: Numbers, trial: Numbers) -> list[Pair]:
     model does, so that counts only where the calls of models were not seen in both."""
     ours, theirs = baseline.digests, trial.digests
     found = [Pair(name, ours[name], theirs[name]) for name in sorted(set(ours) & set(theirs))]
-    if not found and not _models(baseline, trial) and len(ours) == len(theirs) == 1:
+    if not found and not models_seen(baseline, trial) and len(ours) == len(theirs) == 1:
         found = [Pair(next(iter(ours)), *ours.values(), *theirs.values())]
     return found
 
@@ -61,18 +61,7 @@ def of_digests(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
             yield Deviation("outputs", pair.name, number + 1, value, scale or 1.0)
 
 
-def lacking(baseline: Numbers, trial: Numbers) -> str:
-    """Where one puts out more than the other, in words. Both have come to their end. Where calls of models were seen
-    in both, a function may have taken over from a model after some calls."""
-    if _models(baseline, trial):
-        return ""
-    for pair in pairs(baseline, trial):
-        if pair.ours.length != pair.theirs.length:
-            return f"{pair.name} has {pair.theirs.length:,} elements where it had {pair.ours.length:,}"
-    return ""
-
-
-def _models(baseline: Numbers, trial: Numbers) -> bool:
+def models_seen(baseline: Numbers, trial: Numbers) -> bool:
     """Whether calls of models were seen in both, eager or traced."""
     return any(name.startswith(OUTPUTS) for name in set(baseline.series) & set(trial.series))
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from flatout.measure import student
+from flatout.measure.parity import lacking
 from flatout.measure.parity.numbers import Array, Numbers
 from flatout.measure.parity.verdict import FAILED, STATISTICAL, UNKNOWN, Agreement, Parity
 
@@ -51,6 +52,10 @@ def compare(baselines: Sequence[Numbers], trials: Sequence[Numbers]) -> Parity:
     if len(baselines) != len(trials):
         text = f"{HOW}, and of {len(baselines)} seeds as it is and {len(trials)} with the change any numbers were seen"
         return Parity(UNKNOWN, None, text)
+    for number, (baseline, trial) in enumerate(zip(baselines, trials, strict=True)):
+        others = [one for other, one in enumerate(baselines) if other != number]
+        if lacks := lacking.of(baseline, trial, others):
+            return Parity(FAILED, None, f"{HOW}; with the change, {lacks}")
     common = _Common.of([*baselines, *trials])
     ours, theirs = ([_summary(one, common) for one in side] for side in (baselines, trials))
     how = f"{HOW}; over {count} seeds"

@@ -19,11 +19,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from flatout.measure.parity import outputs
+from flatout.measure.parity import lacking, outputs
 from flatout.measure.parity.deviations import Deviation, Kind, of_losses, of_outputs, of_variable, stretch
 from flatout.measure.parity.distances import by, movement, ratio, size
 from flatout.measure.parity.extent import Extent
-from flatout.measure.parity.numbers import EVALUATION, OUTPUTS, Numbers, Weights
+from flatout.measure.parity.numbers import OUTPUTS, Numbers, Weights, is_loss
 from flatout.measure.parity.verdict import EXACT, FAILED, LIMITS, PRECISION, REASSOCIATED, UNKNOWN, Agreement, Parity
 
 WIDER = 8.0
@@ -43,9 +43,9 @@ FEWEST_LOSSES = 10
 
 def compare(baseline: Numbers, trial: Numbers, twin: Numbers | None = None, perturbed: Numbers | None = None) -> Parity:
     """What differs in `twin`, a second run of the baseline, or in `perturbed`, is no fault of the trial."""
-    broken = _lacks(baseline, trial, [one for one in (twin, perturbed) if one is not None])
-    if broken:
-        return Parity(FAILED, None, broken)
+    lacks = lacking.of(baseline, trial, [one for one in (twin, perturbed) if one is not None])
+    if lacks:
+        return Parity(FAILED, None, lacks)
     if not _count_alike(baseline, trial):
         return Parity(UNKNOWN, None, "one of the two runs was stopped before its training began")
     found = list(_deviations(baseline, trial))
@@ -57,7 +57,7 @@ def compare(baseline: Numbers, trial: Numbers, twin: Numbers | None = None, pert
     extent = _extent(baseline, trial, found, decided)
     if not decided:
         return Parity(UNKNOWN, None, "rounding alone makes the program differ from itself from its first steps on")
-    seen = sum(len(values) for name, values in baseline.series.items() if _is_loss(name))
+    seen = sum(len(values) for name, values in baseline.series.items() if is_loss(name))
     worst = max(decided, key=lambda one: one.value / (allowed[one.key] or 1.0))
     verdict = _verdict(worst, allowed[worst.key] or 0.0, decided)
     few = extent.losses < min(FEWEST_LOSSES, seen // 2) and not _outputs_only(decided)
@@ -83,24 +83,6 @@ def _verdict(worst: Deviation, allowed: float, decided: list[Deviation]) -> Agre
 # ── what is compared ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _lacks(baseline: Numbers, trial: Numbers, alike: list[Numbers]) -> str:
-    """What the trial does not do at all, in words. Where rounding decides how many steps there are (a game that is lost
-    sooner), it may make more or fewer."""
-    both_ended = baseline.ended and trial.ended and baseline.counts == trial.counts
-    steady = all(one.made == baseline.made or not one.ended for one in alike)
-    if both_ended and steady and baseline.made != trial.made:
-        return f"the program makes {trial.made} steps where it made {baseline.made}"
-    if baseline.ended and trial.ended and steady and not _trains(baseline):
-        apart = outputs.lacking(baseline, trial)
-        if apart:
-            return apart
-    horizon = trial.made if not trial.ended else max(trial.made, baseline.made)
-    for name in sorted(set(baseline.series) - set(trial.series)):
-        if name.startswith(EVALUATION) and any(made <= horizon for made, _ in baseline.calls.get(name, [])):
-            return f"{name} was not computed"
-    return ""
-
-
 def _count_alike(baseline: Numbers, trial: Numbers) -> bool:
     """A program that only predicts in its beginning is counted by its predictions until it trains, and by its updates
     from then on. A run that was stopped before that has nothing to compare."""
@@ -111,7 +93,7 @@ def _count_alike(baseline: Numbers, trial: Numbers) -> bool:
 def _deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
     yield from _of_weights(baseline, trial)
     yield from _of_states(baseline, trial)
-    trains = _trains(baseline)
+    trains = baseline.trains
     for name in sorted(set(baseline.series) & set(trial.series)):
         if trains and name.startswith(OUTPUTS):
             continue  # what a model under training puts out follows from its weights, in whatever calls
@@ -123,15 +105,6 @@ def _deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
         yield from outputs.of_digests(baseline, trial)
     else:
         yield from of_outputs(baseline, trial)
-
-
-def _trains(numbers: Numbers) -> bool:
-    """Whether any weight has changed. Where none was seen, losses show it."""
-    if not any(numbers.weights.values()):
-        return any(map(_is_loss, numbers.series))
-    checksums: dict[int, int] = {}
-    rows = (row for found in numbers.weights.values() for row in found.items())
-    return any(checksums.setdefault(number, one.checksum) != one.checksum for number, one in rows)
 
 
 def _shared_states(
@@ -284,10 +257,6 @@ def _precision(one: Deviation) -> float:
 # ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _is_loss(name: str) -> bool:
-    return not name.startswith((EVALUATION, OUTPUTS))
-
-
 def _outputs_only(decided: list[Deviation]) -> bool:
     return all(one.kind == "outputs" for one in decided)
 
@@ -296,7 +265,7 @@ def _extent(baseline: Numbers, trial: Numbers, found: list[Deviation], decided: 
     by_name: dict[str, set[int]] = defaultdict(set)
     lost: dict[str, set[int]] = defaultdict(set)
     for one in decided:
-        if one.kind == "losses" and _is_loss(one.what):
+        if one.kind == "losses" and is_loss(one.what):
             by_name[one.what].add(one.steps)
             lost[one.what] |= {one.steps} if one.no_number else set()
     known = {one.key for one in decided}
@@ -309,7 +278,7 @@ def _extent(baseline: Numbers, trial: Numbers, found: list[Deviation], decided: 
     last = max((max(seen) for seen in by_name.values()), default=steps)
     epochs = sum(1 for begin in baseline.epochs if begin < min(steps, last))
     whole = baseline.ended and trial.ended
-    puts_out = sum(pair.compared for pair in outputs.pairs(baseline, trial)) if not _trains(baseline) else 0
+    puts_out = sum(pair.compared for pair in outputs.pairs(baseline, trial)) if not baseline.trains else 0
     unknown = tuple(sorted({one.what for one in found if one.kind == "weights"} - variables))
     until = min(hidden, default=None)
     no_numbers = min(max(map(len, lost.values()), default=0), losses)
