@@ -112,6 +112,7 @@ class Meeting:
             self.notes.append(f"The program does not end in {self.environments[1].title} as it does before: {fallen}.")
             return None
         if found.speedup is None or found.before_seconds is None or found.after_seconds is None:
+            self.notes.extend([f"Whole runs have no ratio: {found.note}."] if found.note else [])
             return None
         return raced_change("whole run", 1e3 * found.before_seconds, 1e3 * found.after_seconds, found.speedup)
 
