@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from flatout.observe.levers import LeverReport
 from flatout.observe.streams import RANK, Stream
 from flatout.process.messages import decode
 from flatout.trial.child.whole import FILE, Whole
@@ -23,11 +24,13 @@ from flatout.trial.settings import WholeSettings
 def test_a_run_is_counted_by_what_goes_on_for_most_of_it(
     tmp_path: Path, fits: int, calls: int, kind: Any, steps: int
 ) -> None:
+    reports = {"xla": LeverReport(2), "cache": LeverReport(1, failed="a second pass differs")}
     observer: Any = SimpleNamespace(
         recorder=SimpleNamespace(directory=str(tmp_path)),
         more_probes=[],
         trial=SimpleNamespace(not_steps=frozenset()),
         own_seconds=0.0,
+        injections=SimpleNamespace(report=lambda: reports),
     )
     whole = Whole(observer, WholeSettings(least_step="train-function"))
     now = 0.0
@@ -38,4 +41,5 @@ def test_a_run_is_counted_by_what_goes_on_for_most_of_it(
     whole._write()
     seen = decode((tmp_path / FILE).read_text(), StepsSeen)
     assert (seen.rank, seen.steps) == (RANK[kind], steps)
+    assert seen.failed == "cache: a second pass differs"
     assert seen.seconds == pytest.approx(0.1 * (steps - 1))

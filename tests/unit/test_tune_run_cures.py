@@ -13,6 +13,7 @@ import pytest
 from flatout.measure.parity import Parity
 from flatout.measure.parity.extent import Extent
 from flatout.model.case import Case, Distribution, Finding, Fix, Interval, RunPart, RunTree, Steps, Trial, WholeRun
+from flatout.model.evidence.steps import StepStack
 from flatout.report.progress import Progress
 from flatout.report.terminal import tune_screen
 from flatout.trial.child_process import Launch
@@ -356,3 +357,97 @@ def test_a_program_that_was_edited_while_it_was_tuned_has_no_claim(tmp_path, mon
     made.context.close()
     assert (case.tuned, case.patch) == ((), "")
     assert case.verdict.startswith("Undecided: train.py was changed while it was tuned. Decide it: flatout tune")
+
+
+FEWER_UPDATES = Parity("failed", None, "the program makes 50 steps where it made 100")
+
+
+@pytest.mark.parametrize(
+    ("lever", "cured", "note"),
+    [
+        ("batch-size=2", Run(12.0, 0, 50), ""),
+        ("accumulate=4", Run(12.0, 0, 400), ""),
+        ("accumulate=4", Run(5.0, 0, 100), "not comparable: its runs see 0.25 times as many samples"),
+        ("batch-size=2", Run(12.0, 0, 45), "not comparable: its runs see 0.90 times as many samples"),
+        ("batch-size=2", Run(12.0, 0, 50, rank=80), "not comparable: its samples cannot be counted"),
+    ],
+    ids=["larger batches", "parts of batches", "as many parts as batches", "rests left out", "other steps"],
+)
+def test_what_changes_a_step_is_claimed_by_whole_runs_that_see_as_many_samples(
+    tmp_path, monkeypatch, lever, cured, note
+):
+    monkeypatch.setattr(sys.modules[__name__], "LEVER", lever)
+    stage = Stage(tmp_path, monkeypatch, 9.0, cured, kind="steps")
+    stage.numbers = FEWER_UPDATES
+    claim = RunCures(stage.context).run(None)
+    assert (claim is None) == bool(note)
+    (trial,) = stage.trials.found
+    if note:
+        assert (trial.status, trial.speedup, trial.note) == ("failed", None, note)
+    else:
+        assert (trial.status, trial.stage, trial.equivalence) == ("won", "run", "semantic")
+        assert trial.speedup is not None
+        assert trial.speedup.ratio == pytest.approx(20 / 12)
+
+
+@pytest.mark.parametrize("name", ["batch-size", "accumulate"])
+def test_no_race_of_steps_tries_what_changes_a_step(name):
+    steps = Steps(100, "batches of Keras fit", Distribution(10.0, 9.0, 11.0, 10.0))
+    seen = Case("tune", steps=steps, evidence=(StepStack("fit", run_eagerly=False),))
+    for request in ({"named": [f"{name}=4"]}, {"allow": ["semantic"]}):
+        made = plan.make(seen, **request)
+        assert not any(text.startswith(name) for text in made.levers)
+        assert any(text.startswith(name) for text in plan.of_run(seen, **request).levers)
+    made = Tuner.__new__(Tuner)
+    made.context = SimpleNamespace(request=TuneRequest("train.py", levers=(f"{name}=4",)))
+    assert (made._races(), made._asks_for_run()) == (False, True)
+
+
+def test_the_ratio_of_a_step_does_not_hold_for_another_step(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "LEVER", "batch-size=2")
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 50), kind="steps")
+    stage.numbers = FEWER_UPDATES
+    claim = RunCures(stage.context).run(Claim(CONFIRMED, WholeRun()))
+    assert claim is not None
+    assert (claim.trial.levers, claim.trial.stage) == (("prefetch", "batch-size=2"), "run")
+    assert claim.trial.speedup == claim.whole_run.speedup
+
+
+def test_a_second_cure_of_the_run_is_claimed_with_the_ratio_of_both(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(10.0, 0, 100))
+    first = Trial(("validation-batch=4",), "won", Interval(1.1, 1.05, 1.15), "exact", equivalence="exact", stage="run")
+    claim = RunCures(stage.context).run(Claim(first, WholeRun(Interval(1.1, 1.05, 1.15)), "diff"))
+    assert claim is not None
+    assert claim.trial.levers == ("validation-batch=4", LEVER)
+    assert claim.trial.speedup == claim.whole_run.speedup
+    assert claim.trial.speedup is not None
+    assert claim.trial.speedup.ratio == pytest.approx(2.0)
+
+
+def test_cures_that_exclude_each_other_are_not_combined(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "LEVER", "accumulate=2")
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 200), kind="steps")
+    first = replace(CONFIRMED, levers=("batch-size=2",), stage="run")
+    before = Claim(first, WholeRun())
+    assert RunCures(stage.context).run(before) is before
+    assert stage.trials.skipped["accumulate"] == "it cannot be combined with batch-size=2"
+
+
+def test_a_set_that_was_not_measured_does_not_take_the_place_of_a_claim(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    cures, before = RunCures(stage.context), Claim(CONFIRMED, WholeRun(Interval(1.5, 1.4, 1.6), pairs=3))
+    monkeypatch.setattr(cures, "_adds", lambda *given: True)
+    guess = WholeRun(Interval(1.4, 1.2, 1.6), estimated=True, complete=True, after_seconds=12.0)
+    monkeypatch.setattr(
+        cures, "_claiming", lambda: SimpleNamespace(to_the_end=lambda trial, *more, **how: Claim(trial, guess, "diff"))
+    )
+    assert cures.run(before) is before
+    assert stage.trials.found[-1].note == "no time for a pair of whole runs"
+
+
+def test_a_lever_that_gives_up_on_the_way_is_no_claim(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100, gave_up="cache: a second pass differs"))
+    stage.written = False
+    assert RunCures(stage.context).run(None) is None
+    (trial,) = stage.trials.found
+    assert trial.note == "the whole program does not keep the levers to its end: cache: a second pass differs"

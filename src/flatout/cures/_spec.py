@@ -57,6 +57,9 @@ class Cure:
     """Why the cure cannot help this program; None where it is worth a trial."""
     environment: Callable[[str], Mapping[str, str]] | None = None
     """Environment variables to set before Python starts, for a setting."""
+    samples: Callable[[str], float] | None = None
+    """With a setting: how many times as many samples a step takes, where the cure changes that. A step with it and one
+    without it are not the same thing, so whole runs try it."""
     saves: tuple[PartKind, ...] = ()
     """The parts of the tree of the run (`model/run_tree.py`) that a cure of the run can shorten, or another one where
     findings name it for what lies between the steps."""
@@ -72,6 +75,11 @@ class Cure:
     """It leaves out something that the program gives its user: never tried unless it is named."""
     by_hand: Callable[[Case, str], str] | None = None
     """What to write by hand, with file and line, where its edit (of this case, with this setting) finds no place."""
+
+    @property
+    def in_whole_runs(self) -> bool:
+        """Whether no race of steps can show what it gains."""
+        return self.side == "run" or self.samples is not None
 
 
 Hook = Callable[["Injection", ModuleType], None]

@@ -73,3 +73,5 @@ class StepsSeen:
     """Of what was counted as a step (`observe.streams.RANK`)."""
     own: float = 0.0
     """Seconds that flatout itself has taken of the run."""
+    failed: str = ""
+    """Which levers could not be installed, or have given up, and why."""

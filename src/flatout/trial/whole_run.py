@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flatout.model.errors import InvalidMessage
+from flatout.model.text import clean
 from flatout.process.launch import run_until
 from flatout.process.messages import decode
 from flatout.process.watchdog import Watchdog
@@ -38,6 +39,8 @@ class Run:
     """Seconds from the end of its first step to the end of its last: what a longer run has more of."""
     rank: int = 0
     """Of what was counted as a step."""
+    gave_up: str = ""
+    """Which of its levers were not at work to its end, and why."""
 
     @property
     def ended(self) -> bool:
@@ -75,7 +78,16 @@ def run(
     if watched:
         write_times(directory, began, began + seconds)
     last_line = refusals.last_words(directory / "output.txt")
-    return Run(max(seconds - seen.own, 1e-3), code, seen.steps, seen.importing, last_line, seen.seconds, seen.rank)
+    return Run(
+        max(seconds - seen.own, 1e-3),
+        code,
+        seen.steps,
+        seen.importing,
+        last_line,
+        seen.seconds,
+        seen.rank,
+        clean(seen.failed, 400),
+    )
 
 
 def _words(one: Run) -> str:

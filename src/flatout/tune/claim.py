@@ -20,7 +20,7 @@ from flatout.tune.confirmation import Confirmed
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
 from flatout.tune.run_lengths import alike
-from flatout.tune.whole_runs import COMPARING, Different, Fallen, Saving, Unseen, measure
+from flatout.tune.whole_runs import COMPARING, Different, Fallen, GaveUp, Saving, Unseen, measure
 
 PATCH_SECONDS = 30.0
 """What the trial of the patch gets at least."""
@@ -201,6 +201,8 @@ class Claiming:
         how = "does not end with {what} as it does without"
         if isinstance(fallen, Different):
             how = "does not compute the same with {what}"
+        elif isinstance(fallen, GaveUp):
+            how = "does not keep {what} to its end"
         elif isinstance(fallen, Unseen):
             how = "fails with {what}, and there was no time to see how it ends without"
         self.fallen, self.why = fallen, f"the whole program {how.format(what=what)}: {fallen}"

@@ -43,6 +43,8 @@ def make(
         if lever.spec.equivalence == "bound" or lever.spec.side == "run" or lever.name in without:
             continue
         why = _why_not(lever, case, bool(named), allow, bounds or {})
+        if why is None and lever.spec.in_whole_runs:
+            why = "a step with it is another one: whole runs try it"
         if why is None and not named and saves_beside_steps(lever, case):
             why = "what it saves lies between the steps: whole runs try it"
         if why is not None:
@@ -58,11 +60,11 @@ def make(
 
 
 def of_run(case: Case, named: Sequence[str] = (), allow: Collection[str] = (), without: Collection[str] = ()) -> Plan:
-    """The cures of the run, which no race of steps can show: whole runs try them."""
+    """The cures that no race of steps can show: whole runs try them."""
     wanted = {parse(text)[0] for text in named}
     chosen, skipped = [], []
     for lever in all_levers().values():
-        of_run = lever.spec.side == "run" or (not named and saves_beside_steps(lever, case))
+        of_run = lever.spec.in_whole_runs or (not named and saves_beside_steps(lever, case))
         if not of_run or lever.name in without or (named and lever.name not in wanted):
             continue
         why = _why_not(lever, case, bool(named), allow, {})

@@ -1,4 +1,4 @@
-"""Cures of the run: what they save lies outside of the steps, so they are tried on whole runs alone.
+"""Cures that whole runs alone can show: what they save lies outside of the steps, or a step with them is another one.
 
 The program runs once to its end, watched: the tree of the run says what a cure could save. Where that is worth it, the
 program with the cure and the program as it is run in turns, from start to end; what is claimed is the ratio of those.
@@ -16,7 +16,7 @@ from flatout.measure.parity import Parity
 from flatout.measure.parity.verdict import Agreement
 from flatout.model.case import Case, Note, RunTree, Trial, WholeRun
 from flatout.model.errors import FlatoutError
-from flatout.model.levers import parse
+from flatout.model.levers import parse, shown
 from flatout.trial import patch, whole_run
 from flatout.trial.child_process import Launch
 from flatout.trial.whole_run import Run
@@ -26,6 +26,7 @@ from flatout.tune.conclusions import NO_TIME, judge, promise
 from flatout.tune.confirmation import Confirmed
 from flatout.tune.context import Context
 from flatout.tune.race import Race
+from flatout.tune.run_lengths import changes_samples, samples_seen
 from flatout.tune.starter import Starter
 from flatout.tune.whole_runs import MOST_PAIRS, Different, Fallen, measure
 
@@ -39,6 +40,8 @@ LONGER = 1.5
 """How much longer than it was seen to take a run may go on."""
 AHEAD = 0.12
 """Of the budget: a program that takes no longer is watched before its steps are raced."""
+FEWEST_SAMPLES = 0.95
+"""Of those that the program sees as it is: a run that leaves out more of them is no faster for it."""
 EACH = 2 * MOST_PAIRS + 2.5
 """Whole runs that a cure takes: its pairs, and comparing what both compute."""
 LEAST_KEPT, MOST_KEPT = 0.25, 0.6
@@ -155,7 +158,11 @@ class RunCures:
 
     def _try(self, text: str) -> None:
         context, before = self.context, self.claim
-        levers = (*(before.trial.levers if before is not None else ()), text)
+        has = before.trial.levers if before is not None else ()
+        if plan.excluded(text, has):
+            context.trials.skip((text,), f"it cannot be combined with {shown(has)}")
+            return
+        levers = (*has, text)
         made = self._patch(levers)
         patched = context.patched(made, levers) if made is not None else None
         if before is not None and before.patch and patched is None:
@@ -167,7 +174,9 @@ class RunCures:
             return
         if before is not None and not self._adds(before, launch, text):
             return
-        base = before.trial if before is not None else _trial(levers)
+        # A race of steps holds for the levers that were in it, and for a step that is still the same.
+        raced = before is not None and before.trial.stage != "run" and not changes_samples(levers)
+        base = before.trial if before is not None and raced else _trial(levers)
         trial = replace(base, levers=levers, equivalence=promise(levers), parity="")
         claiming = self._claiming()
         claim = claiming.to_the_end(trial, launch, made, pairs_decide=True)
@@ -180,7 +189,11 @@ class RunCures:
             # What is kept is read once, however long the run is: the steps of both sides differ by noise alone.
             tenfold = claim.whole_run.tenfold if before is not None else None
             claim = replace(claim, whole_run=replace(claim.whole_run, next_start=True, tenfold=tenfold))
-        claim = replace(claim, trial=_judged(claim, by_pairs=before is None))
+        if before is not None and (not claim.whole_run.pairs or claim.whole_run.speedup is None):
+            note = claim.whole_run.note if claim.whole_run.pairs else _too_few(claim.whole_run)
+            self._keep(replace(_trial(levers), status="noise", speedup=None, note=note))
+            return
+        claim = replace(claim, trial=_judged(claim, by_pairs=not raced))
         self._keep(claim.trial)
         if claim.trial.status == "won":
             self.claim = claim
@@ -268,8 +281,12 @@ def _judged(claim: Claim, *, by_pairs: bool) -> Trial:
     if by_pairs:
         if found.pairs < FEWEST_PAIRS:
             return replace(trial, status="noise", speedup=None, rounds=found.pairs, note=_too_few(found))
-        won = found.speedup is not None and found.speedup.low > 1.0
-        note = f"{found.pairs} pairs of whole runs"
+        samples = samples_seen(trial.levers, found)
+        if samples is None or samples < FEWEST_SAMPLES:
+            known = f"its runs see {samples:.2f} times as many samples" if samples else "its samples cannot be counted"
+            return replace(trial, status="failed", speedup=None, rounds=found.pairs, note=f"not comparable: {known}")
+        won = found.speedup is not None and found.speedup.low * min(samples, 1.0) > 1.0
+        note = "; ".join(filter(None, [f"{found.pairs} pairs of whole runs", found.note]))
         trial = replace(trial, speedup=found.speedup, rounds=found.pairs, note=note)
         if not won:
             return replace(trial, status="noise")

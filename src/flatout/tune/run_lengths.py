@@ -1,4 +1,4 @@
-"""How many steps whole runs make, with a change and without it, and why they differ where they do.
+"""How many steps whole runs make, with a change and without it, why they differ where they do, and how much a step is.
 
 A program that plays a game makes another number of steps each time. That it is chance is shown by runs of the program
 as it is: with runs of both sides in one heap, a change that leaves out half of the steps would look like chance.
@@ -6,11 +6,15 @@ as it is: with runs of both sides in one heap, a change that leaves out half of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from flatout.cures import find
 from flatout.measure.parity.lacking import Amount, beyond_chance
+from flatout.model.case import WholeRun
+from flatout.model.levers import parse
 from flatout.trial.whole_run import Run
 
 SAME = 1.02
@@ -55,3 +59,19 @@ class Lengths:
 
 def alike(steps: Sequence[int]) -> bool:
     return max(steps) <= SAME * min(steps)
+
+
+def changes_samples(levers: Sequence[str]) -> bool:
+    """Whether a step with these levers takes another number of samples."""
+    return any(find(parse(text)[0]).spec.samples is not None for text in levers)
+
+
+def samples_seen(levers: Sequence[str], found: WholeRun) -> float | None:
+    """How many times as many samples the changed runs see as the program does; None: that is not known."""
+    if not changes_samples(levers):
+        return 1.0
+    if not found.steps_before:
+        return None
+    specs = ((find(name).spec, value) for name, value in map(parse, levers))
+    factors = [spec.samples(value) for spec, value in specs if spec.samples is not None]
+    return math.prod(factors) * found.steps / found.steps_before

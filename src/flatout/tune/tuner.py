@@ -99,12 +99,12 @@ class Tuner:
     def _races(self) -> bool:
         """Whether steps are to be raced: not where cures of the run alone were asked for."""
         named = self._named()
-        return not named or any(lever.spec.side != "run" for lever in named)
+        return not named or not all(lever.spec.in_whole_runs for lever in named)
 
     def _asks_for_run(self) -> bool:
         """Whether cures of the run are to be tried: not where levers of the steps alone were asked for."""
         named = self._named()
-        return not named or any(lever.spec.side == "run" for lever in named)
+        return not named or any(lever.spec.in_whole_runs for lever in named)
 
     def _named(self) -> list[LoadedCure]:
         return [find(parse(text)[0]) for text in self.context.request.levers]

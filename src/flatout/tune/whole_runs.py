@@ -48,6 +48,10 @@ class Different(Fallen):
     """It ends, and has computed something else. The text says what."""
 
 
+class GaveUp(Fallen):
+    """A lever was not at work to the end of the program. The text says which one, and why."""
+
+
 class Unseen(Fallen):
     """It fails, and there was no time to see how the original ends. The text says how it failed."""
 
@@ -72,7 +76,7 @@ def measure(
     """`end`: the moment at which the budget is used up; `comparing`: runs of the original that have to fit in after
     the pairs; `latest`: until when the first pair may last, where that is later than the end. Raises `Fallen`."""
     latest = max(end, latest)
-    changed = run(True, max(end - time.monotonic(), LEAST_SECONDS))
+    changed = _at_work(run(True, max(end - time.monotonic(), LEAST_SECONDS)))
     originals: list[Run] = []
     if changed.failed:
         expected = _expected([], changed, saving)
@@ -95,7 +99,7 @@ def measure(
             pair = changes[0].seconds + expected
             if end - time.monotonic() < (PLENTY if further else 1) * pair + comparing * expected:
                 break
-            changes.append(run(True, PATIENCE * 2 * changes[0].seconds + 10))
+            changes.append(_at_work(run(True, PATIENCE * 2 * changes[0].seconds + 10)))
         elif originals and end - time.monotonic() < expected:
             break
         elif not originals and max(latest - time.monotonic(), LEAST_FOR_A_PAIR) < expected / PATIENCE:
@@ -109,6 +113,13 @@ def measure(
     if not originals:
         return _estimated(changed, saving, patched, "")
     return _measured(originals, changes[: len(originals)], patched)
+
+
+def _at_work(changed: Run) -> Run:
+    """The run, if it is one with the change. What a lever has stopped doing was not measured."""
+    if changed.gave_up and not changed.failed:
+        raise GaveUp(changed.gave_up)
+    return changed
 
 
 def _hopeless(originals: list[Run], changes: list[Run]) -> bool:

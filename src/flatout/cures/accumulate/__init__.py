@@ -5,7 +5,9 @@ Divides the batch size of a Keras `fit` by its setting (`accumulate=4`) and sets
 `gradient_accumulation_steps`, so that each update still uses as many samples as before.
 
 ## When it pays
-When a batch does not fit into memory: only the activations of one part are held at a time. It is rarely faster.
+When a batch does not fit into memory: only the activations of one part are held at a time. It is rarely faster. A step
+then takes a part of the samples, so whole runs try it: it is claimed where a run that sees as many samples takes less
+time.
 
 ## What it changes
 **Semantic**, though little: the mean of the parts' gradients is that of the batch, summed in another order. But batch
@@ -40,6 +42,8 @@ CURE = Cure(
     does="split each batch in {value} and add up the gradients",
     equivalence="semantic",
     side="compute",
+    samples=lambda value: 1 / max(int(value), 2),
+    saves=("steps",),
     conflicts=("batch-size",),
     values=values,
     skip=skip,

@@ -26,8 +26,8 @@ def on_keras(injection: Injection, module: ModuleType) -> None:
             optimizer = self.optimizer
             if getattr(optimizer, "gradient_accumulation_steps", 0) is None and not optimizer.built:
                 optimizer.gradient_accumulation_steps = _parts(injection)
-            else:
-                injection.note("an optimizer does not accumulate: it is smaller batches that are measured")
+            elif not injection.failed:
+                injection.failed = "an optimizer does not accumulate: with smaller batches alone, each update sees less"
             return result
 
         return compile
@@ -41,7 +41,8 @@ def _parts(injection: Injection) -> int:
 
 def _part(injection: Injection, size: int) -> int | None:
     """Only a batch that divides evenly: parts of unequal size would not weigh the same."""
-    return size // _parts(injection) if size % _parts(injection) == 0 else None
+    whole = size % _parts(injection) == 0 and not injection.failed
+    return size // _parts(injection) if whole else None
 
 
 HOOKS = Hooks(tensorflow=on_tensorflow, keras=on_keras)

@@ -6,7 +6,8 @@ Multiplies the batch size of `fit` on arrays, and of every `Dataset.batch` in th
 
 ## When it pays
 When a step is too small for the machine: the cost of starting it is shared by more samples, and larger operations use
-a GPU or wide vectors better. A step takes longer: compare samples per second.
+a GPU or wide vectors better. A step takes longer and does more, so whole runs try it: it is claimed where a run that
+sees as many samples takes less time.
 
 ## What it changes
 **Semantic**: a larger batch is another training recipe. Fewer updates are made per epoch, and the learning rate
@@ -38,6 +39,8 @@ CURE = Cure(
     does="make batches {value} times as large",
     equivalence="semantic",
     side="compute",
+    samples=lambda value: max(int(value), 1),
+    saves=("steps",),
     conflicts=("accumulate",),
     values=values,
     skip=skip,

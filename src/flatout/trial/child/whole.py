@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 FILE = "steps.json"
 COVERS = 0.25
 """As in `observe.reading.steps`: of the time of the longest kind of step."""
+LONGEST = 400
+"""Characters of why levers have failed."""
 WRITTEN_EVERY = 1.0
 """Seconds. So that a run that is stopped has left its count."""
 
@@ -71,7 +73,13 @@ class Whole:
         wide = [rank for rank, count in self._counts.items() if count.seconds >= COVERS * longest]
         rank = max(wide, default=0)
         count = self._counts.get(rank, _Count())
-        return StepsSeen(count.steps, count.seconds, self._importing, rank, self._observer.own_seconds)
+        return StepsSeen(count.steps, count.seconds, self._importing, rank, self._observer.own_seconds, self._failed())
+
+    def _failed(self) -> str:
+        """What a run is no longer a run with."""
+        injections = self._observer.injections
+        reports = injections.report() if injections is not None else {}
+        return "; ".join(f"{name}: {one.failed}" for name, one in reports.items() if one.failed)[:LONGEST]
 
 
 @dataclass
