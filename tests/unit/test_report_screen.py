@@ -19,8 +19,9 @@ from sample_case import sample_case
 from flatout.causes import diagnose
 from flatout.model.case import Case, Finding, Fix, Interval, Note, Trial, Where, WholeRun
 from flatout.report import pull_request, words
+from flatout.report.claims import claimed, refused
 from flatout.report.formatting import duration, shares
-from flatout.report.terminal import headline, render, tune_patch, tune_screen
+from flatout.report.terminal import headline, render, tune_patch
 from flatout.report.terminal import screen as screen_module
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
@@ -215,18 +216,43 @@ ALSO = "its training steps 4.04 times (3.47 to 4.71)"
             f"One change makes {STEP}, but a run as short as this one is slower (measured at 0.80 times as fast, 0.70 "
             "to 0.90).",
         ),
+        (
+            WholeRun(None, None, 20.0, 12.0, pairs=1, complete=True, note="its runs make 30 steps, where they made 50"),
+            f"One change makes {STEP}; what the whole run gains is not known: its runs make 30 steps, where they made "
+            "50. The change",
+        ),
     ],
-    ids=["no run", "no end", "measured", "tenfold", "nothing", "slower"],
+    ids=["no run", "no end", "measured", "tenfold", "nothing", "slower", "not comparable"],
 )  # fmt: skip
 def test_the_first_line_is_the_claim_for_the_run(whole: WholeRun | None, begins: str) -> None:
     assert headline(dataclasses.replace(case_of("tune-won"), whole_run=whole)).startswith(begins)
 
 
+def test_a_first_line_says_where_the_first_steps_alone_were_compared() -> None:
+    case = case_of("tune-won")
+    assert headline(case).endswith("Same results up to rounding.")
+    whole = WholeRun(Interval(2.0, 1.9, 2.1), pairs=2, complete=True, compared="only the first steps: over the whole …")
+    text = headline(dataclasses.replace(case, whole_run=whole))
+    assert text.endswith("Same results up to rounding in its first steps; more could not be compared.")
+
+
+def test_the_trial_that_a_conclusion_names_is_the_one_that_is_told() -> None:
+    case = case_of("tune-not-the-same")
+    slower = dataclasses.replace(refused(case) or case.trials[0], levers=("xla",), speedup=Interval(2.0, 1.9, 2.1))
+    assert case.conclusion is not None
+    named = dataclasses.replace(case.conclusion, stage=slower.stage, levers=slower.levers)
+    case = dataclasses.replace(case, trials=(*case.trials, slower), conclusion=named)
+    assert refused(case) == slower
+    assert "with XLA" in headline(case)
+
+
 def test_what_is_not_the_same_is_not_proposed() -> None:
     text = headline(case_of("tune-not-the-same"))
     assert text.startswith("No change is proposed. The fastest that was tried: trace `train_step`")
-    assert "its training steps 3.78 times as fast (2.72 to 4.74)" in text
     assert text.endswith("its results differ by more than rounding.")
+    assert "times as fast" not in text, "what is refused has no ratio in the first line"
+    told = " ".join(screen(case_of("tune-not-the-same")).split())
+    assert "A step with it, 3.78 times as fast (2.72 to 4.74), which is not claimed" in told
 
 
 def test_what_was_refused_is_not_advised() -> None:
@@ -291,7 +317,7 @@ def test_a_patch_at_another_line_than_its_finding_says_so(line: int, told: str) 
     finding = case.findings[0]
     assert finding.where is not None
     finding = dataclasses.replace(finding, where=dataclasses.replace(finding.where, line=line))
-    assert tune_patch.elsewhere(case, finding, tune_screen.claimed(case)) == told
+    assert tune_patch.elsewhere(case, finding, claimed(case)) == told
     text = " ".join(screen(dataclasses.replace(case, findings=(finding,))).split())
     assert ("the patch changes" in text.lower()) == bool(told)
     assert told in text
@@ -300,7 +326,7 @@ def test_a_patch_at_another_line_than_its_finding_says_so(line: int, told: str) 
 def test_what_the_claim_does_not_cure_is_not_said_to_be_patched() -> None:
     case = case_of("tune-gpu")
     other = dataclasses.replace(case.findings[0], fixes=(Fix("Do it.", lever="bf16"),))
-    assert tune_patch.elsewhere(case, other, tune_screen.claimed(case)) == ""
+    assert tune_patch.elsewhere(case, other, claimed(case)) == ""
 
 
 def test_a_small_gain_is_not_one_times() -> None:

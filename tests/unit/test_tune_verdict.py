@@ -77,6 +77,49 @@ def test_won_says_step_and_whole_run_side_by_side():
     assert "stopped after 9 s" in told
 
 
+MEASURED = WholeRun(Interval(2.35, 2.1, 2.6), None, 20.4, 8.7, pairs=2, complete=True, steps=700)
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        None,
+        WholeRun(),
+        MEASURED,
+        replace(MEASURED, estimated=True, pairs=0),
+        replace(MEASURED, speedup=Interval(1.04, 0.93, 1.16), tenfold=3.0),
+        replace(MEASURED, speedup=Interval(0.8, 0.7, 0.9)),
+        replace(MEASURED, complete=False, estimated=True, note="stopped after 9 s"),
+        replace(MEASURED, complete=False, speedup=None, note="stopped after 9 s"),
+        replace(MEASURED, speedup=None, note="its runs make 300 steps, where they made 500"),
+    ],
+    ids=["none", "nothing", "measured", "estimated", "no gain", "slower", "cut", "cut without ratio", "not comparable"],
+)
+def test_the_first_line_claims_what_the_verdict_claims(whole):
+    claim = trial(stage="combination", parity="exact")
+    made = concluded(case(trial(), claim, tuned=("xla",), whole_run=whole), REQUEST)
+    first, told = tune_screen.headline(made), made.verdict
+    assert ("makes this run" in first) == told.startswith("The run is")
+    for said in ("is slower", "may gain nothing", "is not known: its runs make 300 steps, where they made 500"):
+        assert (said in first) == (said in told), said
+    assert ("what the whole run gains" in first) == ("what the run gains is not known" in told)
+    assert made.conclusion is not None
+    assert (made.conclusion.stage, made.conclusion.levers) == ("combination", ("xla",))
+
+
+def test_what_is_refused_is_the_same_in_the_first_line_and_in_the_verdict():
+    """A trial that is within the noise beside one that computes something else."""
+    noise = Trial(("cache",), "noise", Interval(3.0, 1.01, 9.0), rounds=4)
+    other = trial("failed", parity="failed", note="weights after 1 step differ by 1 of their movement")
+    made = concluded(case(noise, other), REQUEST)
+    assert "not claimed: xla 2.00 × [1.90, 2.10]" in made.verdict
+    assert made.conclusion is not None
+    assert (made.conclusion.stage, made.conclusion.levers) == ("single", ("xla",))
+    first = tune_screen.headline(made)
+    assert "times as fast" not in first
+    assert "XLA" in first
+
+
 def test_a_confirmation_that_did_not_come_to_the_end_of_the_program_is_no_claim():
     fallen = trial("failed", stage="combination", parity="exact", note="the whole program fails: IndexError: pop")
     word, told = outcome(case(trial(), fallen))

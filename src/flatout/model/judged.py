@@ -228,3 +228,6 @@ class Conclusion:
     by_hand: tuple[str, ...] = ()
     """What to write by hand, with file and line: for levers of the claim that the patch does not hold, or, where
     nothing is claimed, instead of cures that were refused for good."""
+    stage: TrialStage | Literal[""] = field(default="", metadata=LATER)
+    """With `levers`, the trial that the reason tells of: what is claimed, or the fastest of what is not the same."""
+    levers: tuple[str, ...] = field(default=(), metadata=LATER)

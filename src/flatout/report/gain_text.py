@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from flatout.model.case import Interval, Trial, WholeRun
 from flatout.report import words
+from flatout.report.claims import not_claimed
+from flatout.report.formatting import clean
 
 COUNTS = {1: "One change makes", 2: "Two changes make", 3: "Three changes make"}
 
@@ -23,15 +25,17 @@ def gain(claim: Trial, whole: WholeRun | None, steps: str) -> str:
         begins = f"From its second start on, {begins[0].lower()}{begins[1:]}"
     if claim.stage == "run":  # its speedup is that of whole runs; no race of steps stands behind it
         return f"{begins} this run {_run(claim.speedup, estimated=False)}{_tenfold(whole)}"
-    step = f"{steps} {words.speedup(claim.speedup)}"
-    if whole is None or whole.speedup is None:
+    step, why = f"{steps} {words.speedup(claim.speedup)}", not_claimed(claim, whole)
+    if why == "not-measured" or whole is None:
         return f"{begins} its {step}; what the whole run gains was not measured"
-    if not whole.complete:
+    if why == "no-end":
         return f"{begins} its {step}; what the whole run gains is not known, as there was no time to see its end"
-    if whole.speedup.low > 1.0:
+    if why == "no-ratio" or whole.speedup is None:
+        return f"{begins} its {step}; what the whole run gains is not known: {clean(whole.note, 200)}"
+    if not why:
         also = f"its {steps} {words.factor(claim.speedup.ratio)} times ({_bounds(claim.speedup)})"
         return f"{begins} this run {_run(whole.speedup, whole.estimated)}, {also}{_tenfold(whole)}"
-    what = "is slower" if whole.speedup.high < 1.0 else "may gain nothing"
+    what = "is slower" if why == "slower" else "may gain nothing"
     measured = "estimated at" if whole.estimated else "measured at"
     ratio = f"{words.factor(whole.speedup.ratio)} times as fast, {_bounds(whole.speedup)}"
     return f"{begins} its {step}, but a run as short as this one {what} ({measured} {ratio}){_tenfold(whole)}"

@@ -9,6 +9,7 @@ from flatout.model.case import Case, Trial, WholeRun
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.text import clean_code
 from flatout.report import words
+from flatout.report.claims import claimed
 from flatout.report.formatting import clean, duration, share
 from flatout.report.markdown import escape
 from flatout.report.terminal import headline, screen, tune_screen
@@ -26,7 +27,7 @@ def render(case: Case) -> str:
 
 def commit_message(case: Case, command: str) -> str:
     """What the change is, what it gives, how that is known, and how to repeat it."""
-    claim, names = tune_screen.claimed(case), words.names_in(case)
+    claim, names = claimed(case), words.names_in(case)
     change = words.change(claim.levers if claim is not None else case.tuned, names)
     subject = clean(change[:1].upper() + change[1:], SUBJECT)
     paragraphs = [headline(case)]
@@ -47,7 +48,7 @@ def _rounds(claim: Trial | None) -> str:
 
 
 def _table(case: Case) -> Iterator[str]:
-    claim, whole = tune_screen.claimed(case), case.whole_run
+    claim, whole = claimed(case), case.whole_run
     rows = []
     if claim is not None and whole is not None and whole.after_seconds is not None:
         before = duration(1000 * whole.before_seconds) if whole.before_seconds is not None else ""
@@ -79,13 +80,12 @@ def _patch(case: Case) -> Iterator[str]:
 
 
 def _proof(case: Case) -> Iterator[str]:
-    claim = tune_screen.claimed(case)
+    claim = claimed(case)
     if claim is not None:
         told = tune_screen.proof(case, claim)
-        numbers = words.agreement(tune_screen.numbers(case, claim))
         yield (
             f"**How it was proved.** Original and changed program ran side by side{_rounds(claim)}. "
-            f"{escape(numbers[:1].upper() + numbers[1:])}. {escape(told)}".rstrip()
+            f"{escape(tune_screen.agreement(case, claim))}. {escape(told)}".rstrip()
         )
     if case.program.command:
         yield f"Repeat it: {_code(f'flatout {case.kind} {screen.command_words(case)}')}"

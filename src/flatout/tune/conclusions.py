@@ -55,12 +55,6 @@ def not_as_promised(trial: Trial, compared: parity.Parity) -> str:
     return ""
 
 
-def weakest(*verdicts: str) -> str:
-    """Of how several comparisons agree."""
-    order = ("exact", "reassociated", "precision", "statistical")
-    return max(filter(None, verdicts), key=lambda one: order.index(one) if one in order else len(order), default="")
-
-
 def ratio(trial: Trial) -> float:
     return trial.speedup.ratio if trial.speedup is not None else 0.0
 

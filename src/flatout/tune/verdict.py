@@ -17,6 +17,7 @@ from flatout.cures import levers as all_levers
 from flatout.model.case import Case, Conclusion, Finding, Interval, Trial, WholeRun
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import parse, shown
+from flatout.report import claims
 from flatout.tune.clock import DEFAULT_SECONDS
 from flatout.tune.conclusions import (
     FEWEST_STEPS,
@@ -27,7 +28,6 @@ from flatout.tune.conclusions import (
     keeps_the_numbers,
     not_the_same,
     ratio,
-    weakest,
 )
 from flatout.tune.plan import excludes
 from flatout.tune.request import TuneRequest
@@ -37,6 +37,8 @@ CURE_MATTERS = 0.1
 COMPUTE_BOUND = 0.9
 """Share of a step that is computing, from which on the verdict says so."""
 BROKEN = ("failed", "timeout")
+UNKNOWN_GAIN = {"not-measured": "no whole run was measured", "no-end": "its end was not reached"}
+"""Why nothing is claimed of the run."""
 LEAST_MINUTES = 15
 """The budget that an undecided tune asks for."""
 
@@ -65,14 +67,17 @@ def conclude(case: Case, request: TuneRequest, problem: str = "", stopped: str =
         return Conclusion("undecided", "Only one step was seen: there is nothing to compare it with.")
     claim = claim_of(case)
     if claim is not None and claim.speedup is not None:
-        return Conclusion("won", won_text(claim, claim.speedup, case.whole_run))
+        text = won_text(claim, claim.speedup, case.whole_run)
+        return Conclusion("won", text, stage=claim.stage, levers=claim.levers)
     tried = [trial for trial in case.trials if trial.stage in ("single", "combination", "patch", "run")]
     if problem and not tried:
         return Conclusion("undecided", problem)
     different = [trial for trial in tried if not_the_same(trial) or _changes_the_numbers(trial) or _fell(trial, tried)]
     left = _left_open(case, tried)
     if different:
-        return Conclusion("not-the-same", _different_text(different, left))
+        best = max(different, key=ratio)
+        text = _different_text(best, different, left)
+        return Conclusion("not-the-same", text, stage=best.stage, levers=best.levers)
     if by_hand := _to_write(case, tried):
         return Conclusion("undecided", f"Undecided: {'; '.join(left)}.", by_hand=tuple(by_hand))
     if left:
@@ -85,7 +90,7 @@ def conclude(case: Case, request: TuneRequest, problem: str = "", stopped: str =
 
 def won_text(claim: Trial, speedup: Interval, whole: WholeRun | None) -> str:
     """`The run is 2.35 times as fast [2.10, 2.60], a step 10.90 times [9.60, 11.50], with xla; numbers: exact. …`"""
-    numbers = weakest(claim.parity, whole.parity if whole is not None else "")
+    numbers = claims.numbers(claim, whole)
     what = f"the patch for {shown(claim.levers)}" if claim.stage == "patch" else shown(claim.levers)
     text = f"{_gain_text(claim, speedup, whole)} with {what}; numbers: {numbers}."
     if whole is not None and whole.compared:
@@ -101,11 +106,15 @@ def _gain_text(claim: Trial, speedup: Interval, whole: WholeRun | None) -> str:
     the_run = "From its second start on, the run" if whole is not None and whole.next_start else "The run"
     if claim.stage == "run":
         return f"{the_run} is {step}{tenfold},"
-    if whole is None or whole.speedup is None or not whole.complete:
-        why = "its end was not reached" if whole is not None else "no whole run was measured"
-        return f"Steps are {step} (what the run gains is not known: {why})"
+    why = claims.not_claimed(claim, whole)
+    if whole is None or whole.speedup is None or why in UNKNOWN_GAIN:
+        told = UNKNOWN_GAIN.get(why) or (whole.note if whole is not None else "")
+        return f"Steps are {step} (what the run gains is not known: {told})"
     run = f"{whole.speedup.ratio:.2f} times as fast [{whole.speedup.low:.2f}, {whole.speedup.high:.2f}]"
     estimated = ", estimated" if whole.estimated else ""
+    if why:
+        gains = "is slower" if why == "slower" else "may gain nothing"
+        return f"Steps are {step} (a run as short as this one {gains}: {run}{estimated}{tenfold})"
     return f"{the_run} is {run}{estimated}{tenfold}, a step {step},"
 
 
@@ -136,8 +145,7 @@ def _fell(trial: Trial, tried: Sequence[Trial]) -> bool:
     return trial.stage == "combination" and trial.status == "failed" and trial.levers in won
 
 
-def _different_text(trials: Sequence[Trial], left: Sequence[str]) -> str:
-    best = max(trials, key=ratio)
+def _different_text(best: Trial, trials: Sequence[Trial], left: Sequence[str]) -> str:
     interval = f" {_bounds(best.speedup)}" if best.speedup is not None else ""
     if best.status == "won":
         differs = f"its promise is {best.equivalence}; --allow {best.equivalence} accepts that"

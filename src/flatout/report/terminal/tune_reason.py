@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from flatout.model.case import Case, Interval, Trial
+from flatout.model.case import Case, Trial
 from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import shown
 from flatout.report import words
+from flatout.report.claims import bounds, refused
 from flatout.report.formatting import clean, elide, sentence
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.screen import Room, labelled
@@ -23,11 +24,15 @@ _ONE_TRIED = "the one change tried was not measurably faster, and cannot"
 def write(case: Case, page: Page, room: Room, headline: str) -> None:
     """How an outcome is known that is no win."""
     assert case.conclusion is not None
-    best = different(case)
-    if case.conclusion.outcome == "not-the-same" and best is not None:
+    best = refused(case)
+    if best is not None:
         seen = words.compared(how_compared(best))
         seen = seen.replace("agree to", "differ by up to").replace("agrees to", "differs by")
-        labelled(page, "Why", elide(seen or capital(clean(best.note).rpartition("; ")[2]), min(room.words, 500)))
+        why = seen or capital(clean(best.note).rpartition("; ")[2])
+        labelled(page, "Why", elide(why, min(room.words, 500)))
+        if best.speedup is not None:
+            what = "A run" if best.stage == "run" else "A step"
+            labelled(page, what, f"with it, {words.speedup(best.speedup)}, which is not claimed")
         return
     reason = clean(case.conclusion.reason).partition(" By hand: the lever")[0]
     if case.program.directory:
@@ -87,7 +92,7 @@ def _open_changes(case: Case, reason: str, page: Page, room: Room) -> str:
 def _in_reason(trial: Trial) -> str:
     """How a conclusion names a trial (`tune/verdict.py`)."""
     found = trial.speedup
-    return f"{shown(trial.levers)}{f' {found.ratio:.2f} × {bounds(found)}' if found is not None else ''},"
+    return f"{shown(trial.levers)}{f' {found.ratio:.2f} × {bounds(trial)}' if found is not None else ''},"
 
 
 def in_words(case: Case, reason: str) -> str:
@@ -114,26 +119,15 @@ def _quoted(text: str, said: Mapping[str, str]) -> str:
     return re.sub(rf"(?<![\w=/-])(?:{names})(?![\w=/-])", lambda found: f'"{said[found[0]]}"', text)
 
 
-def different(case: Case) -> Trial | None:
-    """The fastest of what was faster and is not proposed, as its results are not the same or could not be compared."""
-    found = [
-        trial
-        for trial in case.trials
-        if trial.speedup is not None
-        and trial.stage != "bound"
-        and trial.speedup.low > 1.0
-        and (trial.status in ("failed", "noise") or trial.equivalence in ("precision", "semantic"))
-    ]
-    return max(found, key=lambda trial: trial.speedup.ratio if trial.speedup is not None else 0.0, default=None)
-
-
 def differs(trial: Trial) -> str:
     if trial.status == "won":
         what = "computes in lower precision" if trial.equivalence == "precision" else "changes the training"
         return f"it {what}, which --allow {clean(trial.equivalence, 20)} accepts"
     if trial.parity in ("", "unknown", "exact", "reassociated", "statistical"):
         return (
-            "the program does not end well with it" if trial.status == "failed" else "its results could not be compared"
+            "the program does not end with it as it does without"
+            if trial.status == "failed"
+            else "its results could not be compared"
         )
     return "its results differ by more than rounding" if trial.parity == "precision" else "its results are different"
 
@@ -143,11 +137,6 @@ def how_compared(claim: Trial) -> str:
     parts = clean(claim.note, 600).split("; ")
     begins = [n for n, part in enumerate(parts) if "agree" in part or "are the same" in part or "is the same" in part]
     return "; ".join(parts[begins[0] :]) if begins else ""
-
-
-def bounds(interval: Interval) -> str:
-    """As the verdict writes them (`tune/verdict.py`)."""
-    return f"[{interval.low:.2f}, {interval.high:.2f}]"
 
 
 def capital(text: str) -> str:

@@ -12,6 +12,7 @@ from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import parse
 from flatout.model.vocabulary import INTERRUPTED, WHILE_TUNED
 from flatout.report import words
+from flatout.report.claims import claimed, first_steps_alone, numbers, refused
 from flatout.report.formatting import clean, duration, elide, sentence, share
 from flatout.report.gain_text import gain
 from flatout.report.labels import NO_VERDICT, name_of_steps
@@ -19,7 +20,6 @@ from flatout.report.terminal import run_screen, screen, tune_patch, tune_reason
 from flatout.report.terminal.page import Page
 from flatout.report.terminal.screen import Room, labelled
 
-WEAKNESS = ("exact", "reassociated", "precision", "statistical")
 FIRST_START = "a first start that is not counted"
 """Of a change that keeps on disk what the next start reads."""
 
@@ -49,15 +49,15 @@ def headline(case: Case) -> str:
         told = "; ".join(words.lever(text, names) for text in claim.levers)
         gives = gain(claim, case.whole_run, _steps(case))
         which = "The change" if len(claim.levers) == 1 else "The changes"
-        return f"{gives}. {which}: {told}. {tune_reason.capital(words.agreement(numbers(case, claim)))}."
+        return f"{gives}. {which}: {told}. {agreement(case, claim)}."
     tried = [trial for trial in case.trials if trial.stage in ("single", "run")]
     if outcome == "done":
         none = f"none of {len(tried)} changes that were tried is faster" if tried else "no change fits this program"
         none = "the one change that was tried is not faster" if len(tried) == 1 else none
         return f"Nothing worth changing: {none}."
-    best = tune_reason.different(case)
-    if outcome == "not-the-same" and best is not None and best.speedup is not None:
-        did = f"{words.trial(best, names)}, which made its {_steps(case)} {words.speedup(best.speedup)}"
+    best = refused(case)
+    if best is not None:
+        did = words.trial(best, names)
         return f"No change is proposed. The fastest that was tried: {did}. But {tune_reason.differs(best)}."
     if outcome == "undecided" and case.conclusion is not None and case.conclusion.by_hand:
         return f"No change that flatout can make fits what is slow here{_but(case)}: it has to be changed by hand."
@@ -77,16 +77,6 @@ def _why_not_decided(case: Case) -> str:
 def _but(case: Case) -> str:
     tried = [trial for trial in case.trials if trial.stage in ("single", "run")]
     return f" ({screen.several(len(tried), 'change')} tried)" if tried else ""
-
-
-def claimed(case: Case) -> Trial | None:
-    """The trial whose speedup is claimed: the interval that the verdict states."""
-    if not case.tuned or (case.conclusion is not None and case.conclusion.outcome != "won"):
-        return None
-    won = [one for one in case.trials if one.status == "won" and one.levers == case.tuned and one.speedup is not None]
-    stages = [one for one in won if one.stage in ("combination", "patch", "run")]
-    told = (one for one in stages if one.speedup is not None and tune_reason.bounds(one.speedup) in case.verdict)
-    return next(told, next(iter(stages), None))
 
 
 def how_known(case: Case) -> str:
@@ -114,8 +104,13 @@ def _gain(case: Case, claim: Trial, page: Page, room: Room) -> None:
             text += f" ({claim.rounds} rounds, with and without the change in turns)"
         labelled(page, "A step", text)
     if told := proof(case, claim):
-        same = tune_reason.capital(words.agreement(numbers(case, claim)))
-        labelled(page, "Same?", f"{same}. Compared: ", elide(screen.lower(told), room.words))
+        labelled(page, "Same?", f"{agreement(case, claim)}. Compared: ", elide(screen.lower(told), room.words))
+
+
+def agreement(case: Case, claim: Trial) -> str:
+    """`Same results up to rounding`; and how far that goes, where it is not the whole training."""
+    same = tune_reason.capital(words.agreement(numbers(claim, case.whole_run)))
+    return f"{same} in its first steps; more could not be compared" if first_steps_alone(case.whole_run) else same
 
 
 def proof(case: Case, claim: Trial | None) -> str:
@@ -204,8 +199,8 @@ def _at_least(case: Case, finding: Finding) -> str:
 
 def _refused(case: Case, finding: Finding) -> str:
     """Why the cure of a finding is not proposed although it was faster; empty where it was not tried, or is no cure."""
-    best = tune_reason.different(case)
-    if best is None or case.conclusion is None or case.conclusion.outcome != "not-the-same":
+    best = refused(case)
+    if best is None:
         return ""
     cures = {parse(fix.lever)[0] for fix in finding.fixes if fix.lever}
     return tune_reason.differs(best) if cures & {parse(text)[0] for text in best.levers} else ""
@@ -258,10 +253,3 @@ def _base(case: Case) -> str:
 
 def _steps(case: Case) -> str:
     return name_of_steps(case.steps.kind) if case.steps is not None else "steps"
-
-
-def numbers(case: Case, claim: Trial) -> str:
-    """The weaker of what the race and the comparison of the whole training show."""
-    found = [claim.parity, case.whole_run.parity if case.whole_run is not None else ""]
-    known = [one for one in found if one]
-    return max(known, key=lambda one: WEAKNESS.index(one) if one in WEAKNESS else len(WEAKNESS), default="unknown")
