@@ -87,6 +87,20 @@ def make(case: Case, levers: Sequence[str], root: Path | None = None) -> Patch:
     return Patch(changes, _directory(case, changes, root), done, tuple(name for name in levers if name not in done))
 
 
+def raced(case: Case) -> Patch:
+    """The patch of a tune, made once more of the source as it stands. Raises `PatchFailed` where that is another one
+    than was raced and kept: what was measured says nothing of it."""
+    made = make(case, case.tuned)
+    if made.diff != case.patch:
+        names = ", ".join(sorted({os.path.relpath(one.path, made.directory) for one in made.changes})) or "the program"
+        raise PatchFailed(
+            f"{names} has changed since the patch was raced: another patch would be made of it now, and nothing was "
+            "measured of that one. Nothing was written. Run `flatout tune` again for the source as it is; "
+            "`flatout show --view patch` prints the patch that was raced."
+        )
+    return made
+
+
 def for_notebook(made: Patch, notebook: str, program: str) -> Patch:
     """The same edits in the cells of a notebook; `program` is the file that ran in its place. Raises `PatchFailed`."""
     path = os.path.abspath(notebook)

@@ -87,7 +87,7 @@ def _case(request: TuneRequest, tune: Callable[[TuneRequest], Case]) -> Case:
 def _changed(launch: Launch, case: Case, levers: tuple[str, ...], directory: Path) -> Launch:
     """The program with the cure: as the patch leaves it where it is that of the tune, else with levers injected."""
     if case.patch and levers == case.tuned:
-        one = patched(launch, patch.make(case, levers), levers, directory / "patched")
+        one = patched(launch, patch.raced(case), levers, directory / "patched")
         if one is not None:
             return one.launch
     one = with_levers(launch, case, levers, directory / "edited")

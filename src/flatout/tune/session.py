@@ -81,7 +81,7 @@ def _write_patch(case: Case, request: TuneRequest) -> None:
     from flatout.source.editing import unified_diff
     from flatout.trial import patch
 
-    made = patch.make(case, case.tuned)
+    made = patch.raced(case)
     notebook = is_notebook(request.program)
     if notebook:
         made = patch.for_notebook(made, request.program, str(program_of(request.program)))
