@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -89,6 +90,52 @@ def test_hooks_may_change_the_message_and_refuse(repository: Path) -> None:
         branch.commit(case(), patch(repository), "again", "flatout tune train.py")
     assert "again" not in git(repository, "branch", "--list")
     assert git(repository, "worktree", "list").count("\n") == 1
+
+
+def state(repository: Path) -> tuple[str, ...]:
+    """What a user would find: branches, worktrees, the tree and where it stands."""
+    commands = (("branch", "--list", "--all"), ("worktree", "list", "--porcelain"), ("status", "--porcelain"),
+                ("rev-parse", "HEAD"), ("config", "--local", "--list"))  # fmt: skip
+    return (*(git(repository, *words) for words in commands), str(sorted((repository / ".git").iterdir())))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, RuntimeError, SystemExit])
+@pytest.mark.parametrize("at", ["worktree add", "add", "commit", "rev-parse", "worktree remove"])
+def test_whatever_interrupts_it_leaves_nothing_behind(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], at: str
+) -> None:
+    """Each comes once git has done its part, so that there is the most to undo."""
+    before, run, told, raised = state(repository), branch._git, [], []
+
+    def interrupted(directory: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+        done = run(directory, *words)
+        told.append(" ".join(words))
+        begun = any(one.startswith("worktree") for one in told)
+        if begun and told[-1].startswith(at) and not raised:
+            raised.append(at)
+            raise error
+        return done
+
+    monkeypatch.setattr(branch, "_git", interrupted)
+    with pytest.raises(error):
+        branch.commit(case(), patch(repository), "faster", "flatout tune train.py")
+    assert raised
+    assert state(repository) == before
+
+
+def test_a_second_ctrl_c_waits_until_all_is_undone(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, run = state(repository), branch._git
+
+    def interrupted(directory: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+        if words[0] == "commit" or words[:2] == ("worktree", "prune"):
+            signal.raise_signal(signal.SIGINT)
+        return run(directory, *words)
+
+    monkeypatch.setattr(branch, "_git", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        branch.commit(case(), patch(repository), "faster", "flatout tune train.py")
+    monkeypatch.setattr(branch, "_git", run)
+    assert state(repository) == before
 
 
 def test_a_file_that_is_not_committed_is_refused(repository: Path) -> None:

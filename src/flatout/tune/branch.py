@@ -1,12 +1,14 @@
 """The patch of a tune as one commit on a new branch; the working tree stays as it is.
 
 The commit is made in a worktree of its own by the user's git, so that hooks run and the commit is signed where the user
-has set that. Where anything refuses, the branch is removed again.
+has set that. Where anything refuses or interrupts it, the branch is removed again.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -42,8 +44,8 @@ def commit(case: Case, made: Patch, name: str, command: str) -> str:
             )
     with tempfile.TemporaryDirectory(prefix="flatout-branch-") as temporary:
         tree = os.path.join(temporary, "tree")
-        _told(top, "worktree", "add", "--quiet", "-b", name, tree, "HEAD")
         try:
+            _told(top, "worktree", "add", "--quiet", "-b", name, tree, "HEAD")
             for path, change in files.items():
                 Path(tree, path).write_bytes(change.after)
             _told(tree, "add", "--", *files)
@@ -51,12 +53,24 @@ def commit(case: Case, made: Patch, name: str, command: str) -> str:
             message.write_text(commit_message(case, command), encoding="utf-8")
             _told(tree, "commit", "--quiet", "--file", str(message))
             made_commit = _told(tree, "rev-parse", "--short", "HEAD")
-        except PatchFailed:
-            _git(top, "worktree", "remove", "--force", tree)
-            _git(top, "branch", "--quiet", "-D", name)
+            _told(top, "worktree", "remove", "--force", tree)
+        except BaseException:  # Ctrl-C as well
+            _undo(top, tree, name)
             raise
-        _git(top, "worktree", "remove", "--force", tree)
     return made_commit
+
+
+def _undo(top: str, tree: str, name: str) -> None:
+    """Neither the branch nor its worktree is left, however far git has come. A second Ctrl-C waits until that is done;
+    git, which inherits the mask, does not see it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        _git(top, "worktree", "remove", "--force", "--force", tree)  # twice: git may have been stopped while it held it
+        shutil.rmtree(tree, ignore_errors=True)
+        _git(top, "worktree", "prune")
+        _git(top, "branch", "--quiet", "-D", name)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _relative(path: str, top: str) -> str:
