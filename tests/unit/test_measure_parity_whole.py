@@ -176,11 +176,24 @@ def test_an_evaluation_that_is_left_out_now_and_then_is_a_fault_unless_the_progr
 def test_what_rounding_hides_is_left_out_and_named() -> None:
     chaos = run(seed=2, noise=30.0, since=100)
     found = whole.compare(run(), run(seed=3, noise=30.0, since=100), run(), chaos)
-    assert found.verdict in ("exact", "reassociated")
+    assert found.verdict == "reassociated", "what nothing can be told of differs: no run is the same bit for bit"
     assert found.extent is not None
     assert 60 < found.extent.losses < 75
     assert found.extent.epochs == 1
     assert f"from step {found.extent.until} on losses cannot be compared" in found.sentence
+
+
+def test_losses_beyond_another_precision_fail_though_weights_are_farther_beyond_rounding() -> None:
+    assert whole.compare(run(), run(noise=0.05, since=2)).verdict == "precision"
+    found = whole.compare(run(), run(noise=0.05, since=2, loss=0.02))
+    assert found.verdict == "failed"
+    assert "tape target differs" in found.sentence
+
+
+def test_what_rounding_makes_later_is_not_allowed_at_once() -> None:
+    late = run(seed=2, noise=1e-3)
+    late.series["tape target"] = {step: late.series["tape target"][step] for step in range(100, 161)}
+    assert whole.compare(run(), run(loss=1e-3), run(), late).verdict in ("precision", "failed")
 
 
 def test_too_few_losses_show_nothing() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flatout.cures import find
-from flatout.measure.parity import Parity
+from flatout.measure.parity import Extent, Parity
 from flatout.model.case import Case, Distribution, Finding, Fix, Interval, Steps, Trial
 from flatout.model.errors import UnknownLever
 from flatout.model.evidence.program import KerasCall
@@ -102,6 +102,13 @@ def trial(status: str = "won", equivalence: str = "exact", **more: object) -> Tr
 )
 def test_no_win_without_the_numbers_that_were_promised(promised, found, status):
     assert judge(trial(equivalence=promised), Parity(found, 0.1, "compared")).status == status
+
+
+def test_another_precision_is_kept_only_where_losses_show_it():
+    few = Parity("precision", 0.1, "2 variables differ by 0.1", Extent(losses=1, few=True))
+    assert judge(trial(equivalence="precision"), few).status == "noise"
+    assert judge(trial(equivalence="precision"), replace(few, extent=Extent(losses=100))).status == "won"
+    assert judge(trial(equivalence="exact"), few).status == "failed"
 
 
 def test_a_journal_is_read_back_though_its_last_line_is_cut(tmp_path: Path):

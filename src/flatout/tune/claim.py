@@ -15,7 +15,7 @@ from flatout.trial.child_process import Launch
 from flatout.trial.whole_run import Run
 from flatout.tune import parity
 from flatout.tune.by_hand import by_hand
-from flatout.tune.conclusions import holds, is_faster, not_as_promised, ratio
+from flatout.tune.conclusions import as_shown, holds, is_faster, not_as_promised, ratio
 from flatout.tune.confirmation import Confirmed
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
@@ -181,6 +181,7 @@ class Claiming:
         seconds = min(wanted, max(context.clock.left() / 2.5, LEAST_FOLLOWED))
         directory = context.trials.directory / "whole-numbers"
         found = parity.compare_whole(context.launch, launch, self.race.starter, directory, seconds)
+        found = as_shown(trial, found)
         if apart := not_as_promised(trial, found):
             raise Different(f"over the whole training, {apart}")
         if apart := _other_steps(measured, trial, found):

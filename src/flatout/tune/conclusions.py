@@ -32,8 +32,17 @@ def keeps_the_numbers(equivalence: str) -> bool:
     return STRENGTH.get(equivalence, 3) <= STRENGTH["reassociated"]
 
 
+def as_shown(trial: Trial, compared: parity.Parity) -> parity.Parity:
+    """What differs no more than another precision explains shows that it is no more, where there were losses enough."""
+    few = compared.verdict == "precision" and compared.extent is not None and compared.extent.few
+    if not few or STRENGTH.get(trial.equivalence, 3) < STRENGTH["precision"]:
+        return compared
+    return replace(compared, verdict="unknown", sentence=f"not shown, as losses are lacking: {compared.sentence}")
+
+
 def judge(trial: Trial, compared: parity.Parity) -> Trial:
     """A win needs numbers that are as equal as the levers promise."""
+    compared = as_shown(trial, compared)
     promised = STRENGTH.get(trial.equivalence, 3)
     trial = replace(trial, parity=compared.verdict, note="; ".join(filter(None, [trial.note, compared.sentence])))
     if compared.verdict == "failed" and promised < STRENGTH["semantic"]:

@@ -14,6 +14,7 @@ from flatout.measure.parity.numbers import EVALUATION, OUTPUTS, Numbers, Weights
 from flatout.measure.parity.pairing import paired
 
 Kind = Literal["weights", "losses", "outputs"]
+Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Deviation:
     """There is no number on either side (NaN, infinite): they are equal, and that shows little."""
 
     @property
-    def key(self) -> tuple[str, str, int]:
+    def key(self) -> Key:
         return self.kind, self.what, self.steps
 
 

@@ -27,6 +27,8 @@ class Extent:
     """Elements put out that were compared, of a program that does not train."""
     whole: bool = False
     """Whether both runs came to their end."""
+    few: bool = False
+    """Whether so few losses were compared, of those that there are, that they show nothing."""
 
     def __str__(self) -> str:
         parts = []

@@ -38,7 +38,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from flatout.measure.parity.deviations import Deviation, Kind, deviations, stretch
+from flatout.measure.parity.deviations import Deviation, Key, Kind, deviations, stretch
 from flatout.measure.parity.distances import by
 from flatout.measure.parity.extent import Extent
 from flatout.measure.parity.numbers import Numbers
@@ -50,7 +50,7 @@ PRECISION: Final = "precision"
 STATISTICAL: Final = "statistical"
 FAILED: Final = "failed"
 UNKNOWN: Final = "unknown"
-Noise: TypeAlias = dict[tuple[str, str, int], float]
+Noise: TypeAlias = dict[Key, float]
 """By the key of a deviation: how far the program differs from itself."""
 ORDER = (EXACT, REASSOCIATED, PRECISION, FAILED)
 
@@ -119,6 +119,8 @@ def compare(
     ranked = sorted(decided, key=lambda one: _severity(one, noise))
     worst = ranked[-1]
     verdict = _verdict(worst, noise)
+    if verdict == EXACT and any(one.value for one in found):  # what was left out of it
+        verdict = REASSOCIATED
     if verdict == PRECISION and promise in (EXACT, REASSOCIATED):
         verdict = FAILED
     stride = stretch(baseline, trial)

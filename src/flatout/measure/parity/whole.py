@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from flatout.measure.parity import lacking, outputs
-from flatout.measure.parity.deviations import Deviation, Kind, of_losses, of_outputs, of_variable, stretch
+from flatout.measure.parity.deviations import Deviation, Key, Kind, of_losses, of_outputs, of_variable, stretch
 from flatout.measure.parity.distances import by, movement, ratio, size
 from flatout.measure.parity.extent import Extent
 from flatout.measure.parity.numbers import OUTPUTS, Numbers, Weights, is_loss
@@ -58,10 +58,9 @@ def compare(baseline: Numbers, trial: Numbers, twin: Numbers | None = None, pert
     if not decided:
         return Parity(UNKNOWN, None, "rounding alone makes the program differ from itself from its first steps on")
     seen = sum(len(values) for name, values in baseline.series.items() if is_loss(name))
-    worst = max(decided, key=lambda one: one.value / (allowed[one.key] or 1.0))
-    verdict = _verdict(worst, allowed[worst.key] or 0.0, decided)
-    few = extent.losses < min(FEWEST_LOSSES, seen // 2) and not _outputs_only(decided)
-    if few and verdict in (EXACT, REASSOCIATED):  # what differs does so, whatever else was seen
+    verdict, worst = _verdict(found, allowed)
+    extent = replace(extent, few=extent.losses < min(FEWEST_LOSSES, seen // 2) and not _outputs_only(decided))
+    if extent.few and verdict in (EXACT, REASSOCIATED):  # what differs does so, whatever else was seen
         text = f"not shown: of {extent.losses} steps only the losses could be compared, of {seen} that there are"
         return Parity(UNKNOWN, None, text)
     stride = stretch(baseline, trial) if verdict == REASSOCIATED else None
@@ -72,12 +71,16 @@ def compare(baseline: Numbers, trial: Numbers, twin: Numbers | None = None, pert
     return Parity(verdict, worst.value, _sentence(extent, worst, verdict, decided), extent, apart)
 
 
-def _verdict(worst: Deviation, allowed: float, decided: list[Deviation]) -> Agreement:
-    if all(one.value == 0.0 for one in decided):
-        return EXACT
-    if worst.value <= allowed:
-        return REASSOCIATED
-    return PRECISION if worst.value <= _precision(worst) else FAILED
+def _verdict(found: list[Deviation], allowed: dict[Key, float | None]) -> tuple[Agreement, Deviation]:
+    """With what decides it. What nothing can be told of decides nothing, but where it differs no run is the same bit
+    for bit."""
+    by_allowed = {one: one.value / (limit or 1.0) for one in found if (limit := allowed[one.key]) is not None}
+    beyond = [one for one in by_allowed if one.value > (allowed[one.key] or 0.0)]
+    if not beyond:
+        same = all(one.value == 0.0 for one in found)
+        return (EXACT if same else REASSOCIATED), max(by_allowed, key=lambda one: by_allowed[one])
+    wrong = [one for one in beyond if one.value > _precision(one)]
+    return (FAILED if wrong else PRECISION), max(wrong or beyond, key=lambda one: by_allowed[one])
 
 
 # ── what is compared ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -245,7 +248,7 @@ def _allowed(one: Deviation, noise: dict[tuple[str, str], list[tuple[int, float]
     if not rows:
         return rounding
     place = bisect_right(rows, (max(SOONER * one.steps, one.steps + AT_LEAST), math.inf))
-    apart = rows[max(place - 1, 0)][1]
+    apart = rows[place - 1][1] if place else 0.0
     chance = WIDER * ratio(apart, one.scale)
     return None if chance > _precision(one) else max(rounding, chance)
 
@@ -286,7 +289,7 @@ def _extent(baseline: Numbers, trial: Numbers, found: list[Deviation], decided: 
 
 
 def _sentence(extent: Extent, worst: Deviation, verdict: str, decided: list[Deviation]) -> str:
-    if verdict == EXACT:
+    if all(one.value == 0.0 for one in decided):
         how = "are the same"
     elif verdict == REASSOCIATED:
         most = {kind: max((one.value for one in decided if one.kind == kind), default=None) for kind in ROUNDING}
