@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 
 from flatout.measure.parity import Numbers
+from flatout.model.case import Trial
 from flatout.trial.child_process import Launch
 from flatout.tune import parity
+from flatout.tune.conclusions import not_as_promised
 
 BASE, TRIAL = Launch(("python", "train.py")), Launch(("python", "train.py"), levers=("function=parts",))
 
@@ -106,3 +109,30 @@ def test_another_edit_in_the_same_file_is_another_run(tmp_path: Path) -> None:
         keys.append(parity.key_of(launch, ""))
     assert keys[0] == keys[2] != keys[1]
     assert parity.key_of(launch, "twin") != keys[0]
+
+
+@pytest.mark.parametrize(("levers", "steps"), [(("cache",), 140), (("prefetch",), 40)])
+def test_seeds_of_what_keeps_the_first_epoch_come_to_the_second(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, levers: tuple[str, ...], steps: int
+) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def run(apart: Any, *wanted: Any) -> list[Numbers]:
+        found = []
+        for _ in wanted:
+            asked.append((apart.directory.name, apart.steps))
+            found.append(replace(numbers(len(asked), noise=0.05, made=steps), epochs=(0, 100)))
+        return found
+
+    monkeypatch.setattr(parity._Apart, "numbers", run)
+    trial = Launch(("python", "train.py"), levers=levers)
+    apart = parity._Apart(tmp_path / "whole", None, BASE, trial, parity.ALL_STEPS)  # type: ignore[arg-type]
+    found = apart.compare(0)
+    assert found is not None
+    assert asked[-1] == (parity.PINNED if steps == 40 else "pinned-140", steps)
+    assert found.extent is not None
+    assert found.extent.epochs == (2 if steps == 140 else 1)
+    told = not_as_promised(Trial(levers, "won", equivalence="exact"), found)
+    assert told == ""
+    short = replace(found, extent=replace(found.extent, epochs=1))
+    assert ("a second epoch" in not_as_promised(Trial(levers, "won", equivalence="exact"), short)) == (steps == 140)

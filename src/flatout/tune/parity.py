@@ -11,7 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
+from flatout.cures import find
 from flatout.measure import parity
+from flatout.model.levers import parse
 from flatout.trial.child_process import ChildProcess, Ended, Launch, Overdue
 from flatout.tune.contestant import Contestant
 from flatout.tune.starter import Starter
@@ -109,8 +111,14 @@ class _Apart:
         if lacks := parity.lacking.of(base, trial, [one for one in alike if one is not None]):
             return parity.Parity("failed", None, lacks)  # several seeds are compared over their first steps alone
         seconds = min(self.seconds, APART_SECONDS)
-        short = replace(self, directory=self.directory.parent / PINNED, steps=APART_STEPS, seconds=seconds)
-        return parity.spread.compare(*short.seeds())
+        steps = self._steps_of_seeds(base)
+        where = self.directory.parent / (PINNED if steps == APART_STEPS else f"{PINNED}-{steps}")
+        return parity.spread.compare(*replace(self, directory=where, steps=steps, seconds=seconds).seeds())
+
+    def _steps_of_seeds(self, base: parity.Numbers) -> int:
+        """What keeps the first epoch shows itself in the second one."""
+        fills = self.trial.fills_cache or any(find(parse(text)[0]).spec.fills for text in self.trial.levers)
+        return APART_STEPS + (base.epochs[1] if fills and len(base.epochs) > 1 else 0)
 
     def seeds(self) -> tuple[list[parity.Numbers], list[parity.Numbers]]:
         """What both sides compute with several seeds. Each run begins some roundings apart as well: where a program

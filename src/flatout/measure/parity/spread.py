@@ -18,6 +18,7 @@ import numpy as np
 
 from flatout.measure import student
 from flatout.measure.parity import lacking
+from flatout.measure.parity.extent import Extent
 from flatout.measure.parity.numbers import Array, Numbers
 from flatout.measure.parity.verdict import FAILED, STATISTICAL, UNKNOWN, Agreement, Parity
 
@@ -75,7 +76,15 @@ def compare(baselines: Sequence[Numbers], trials: Sequence[Numbers]) -> Parity:
     bluntest = max(sharp, key=lambda one: one.visible)
     seen = f"a shift by {bluntest.visible:.1%} would have been seen in 9 of 10 cases"
     agree = "1 value agrees" if len(sharp) == 1 else f"{len(sharp)} values agree"
-    return Parity(STATISTICAL, worst.size, f"{how} {agree}; {seen}")
+    extent = _extent([*baselines, *trials])
+    far = f"; each run was compared over its first {extent.steps} steps" if extent.steps else ""
+    return Parity(STATISTICAL, worst.size, f"{how} {agree}; {seen}{far}", extent)
+
+
+def _extent(runs: Sequence[Numbers]) -> Extent:
+    """Steps and epochs that all runs have come to."""
+    steps = min(one.made for one in runs)
+    return Extent(steps=steps, epochs=min(sum(1 for begin in one.epochs if begin < steps) for one in runs))
 
 
 @dataclass(frozen=True)
