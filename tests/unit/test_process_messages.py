@@ -42,6 +42,7 @@ MESSAGES = [
     Warm(9, 0.5, REPORTS),
     BlockDone((0.1, 0.2), (1, 16), 17, 0.25, 40, (0,), True, REPORTS),
     ProgramEnded(640),
+    ProgramEnded(640, REPORTS),
     ChildSettings("/tmp/case"),
     ChildSettings("/tmp/case", ObserveSettings(False, 5, 10, False, True), "package", True, ("xla", "threads=4")),
     ChildSettings("/tmp/case", trial=TrialSettings(GATE, 7, pinned=True, perturbed=True)),

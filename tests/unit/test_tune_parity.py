@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -98,6 +99,24 @@ def test_fewer_steps_than_chance_explains_fail_before_seeds_are_compared(
     assert found(of_program=[160], of_trial=80).sentence == "the program makes 80 steps where it made 160"
     assert found(of_program=[160, 150, 165], of_trial=80).verdict == "failed"
     assert found(of_program=[160, 140, 165], of_trial=150).verdict in ("statistical", "unknown")
+
+
+@pytest.mark.parametrize("facts", [{"changes": 0}, {"changes": 2, "failed": "traced no longer"}], ids=["idle", "lost"])
+def test_a_run_without_its_lever_shows_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, facts: dict[str, Any]
+) -> None:
+    runs = Runs()
+    monkeypatch.setattr(parity._Apart, "numbers", lambda apart, *wanted: [runs(*one) for one in wanted])
+    apart = parity._Apart(tmp_path, None, BASE, TRIAL)  # type: ignore[arg-type]
+    place = tmp_path / parity.key_of(TRIAL)
+    place.mkdir()
+    (place / parity.LEVERS).write_text(json.dumps({"function=parts": {"changes": 1, "notes": [], "failed": ""}}))
+    assert apart.compare(0).verdict == "exact"  # type: ignore[union-attr]
+    (place / parity.LEVERS).write_text(json.dumps({"function=parts": facts}))
+    found = apart.compare(0)
+    assert found is not None
+    assert found.verdict == "unknown"
+    assert "function=parts" in found.sentence
 
 
 def test_another_edit_in_the_same_file_is_another_run(tmp_path: Path) -> None:

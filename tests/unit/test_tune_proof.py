@@ -105,6 +105,46 @@ def test_the_first_difference_is_named_and_ends_it(prove: Any) -> None:
     assert "train_step at train.py:3 is traced" in second
 
 
+@pytest.mark.parametrize(
+    ("report", "why"),
+    [
+        (LeverReport(1, (), "the step is traced no longer"), "function=train.py:3 gave up: the step is traced no"),
+        (LeverReport(0), "function=train.py:3 changed nothing"),
+        (LeverReport(0, (), "ImportError: x"), "function=train.py:3 could not be installed: ImportError: x"),
+    ],
+)
+def test_a_lever_that_is_not_at_work_proves_nothing(
+    prove: Any, monkeypatch: pytest.MonkeyPatch, report: LeverReport, why: str
+) -> None:
+    init = Child.__init__
+
+    def idle(self: Child) -> None:
+        init(self)
+        self.levers = {"function=train.py:3": report}
+
+    monkeypatch.setattr(Child, "__init__", idle)
+    found, _ = prove({})
+    assert found.outcome == "not-shown"
+    assert found.compared.startswith(why)
+
+
+def test_a_program_that_fails_by_itself_is_no_difference_of_the_cure(
+    prove: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advance, followed = Made.advance, []
+
+    def fails(self: Made, steps: int) -> None:
+        followed.append(self)
+        if self is followed[0]:
+            self.ended, self.failed = True, "the program failed: OSError"
+        else:
+            advance(self, steps)
+
+    monkeypatch.setattr(Made, "advance", fails)
+    found, _ = prove({})
+    assert (found.outcome, found.compared) == ("not-shown", "as it is, the program failed: OSError")
+
+
 def test_an_interrupt_keeps_what_was_compared(prove: Any) -> None:
     looks = iter(range(5))
 

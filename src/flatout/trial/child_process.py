@@ -137,7 +137,7 @@ class ChildProcess:
         deadline = time.monotonic() + timeout
         message = decode(self._line(timeout, memory_limit), kind, ProgramEnded)
         if isinstance(message, ProgramEnded):
-            self.steps_made = message.steps
+            self.steps_made, self.levers = message.steps, message.levers or self.levers
             return self._answer(kind, max(deadline - time.monotonic(), 10.0), memory_limit)
         self.levers = message.levers
         return message

@@ -55,6 +55,7 @@ class ProgramEnded:
 
     steps: int
     """That it has made in all."""
+    levers: dict[str, LeverReport] = field(default_factory=dict)
 
 
 # ── from a run that is not held ──────────────────────────────────────────────────────────────────────────────────────

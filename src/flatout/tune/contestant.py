@@ -13,7 +13,7 @@ from typing import Protocol
 from flatout.measure import race
 from flatout.measure.processors import Mark
 from flatout.measure.race import Exit
-from flatout.observe.levers import LeverReport
+from flatout.observe.levers import LeverReport, failed_levers
 from flatout.report import words
 from flatout.trial.child_process import ChildProcess, Ended, Launch, Overdue
 from flatout.trial.messages import BlockDone
@@ -153,11 +153,7 @@ class Contestant(race.Contestant):
 
     def failed_levers(self) -> str:
         """Why levers could not be installed, or have given up; empty where all are at work."""
-        failed = ((name, facts) for name, facts in self.report.items() if facts.failed)
-        return "; ".join(
-            f"{name} {'gave up' if facts.changes else 'could not be installed'}: {facts.failed}"
-            for name, facts in failed
-        )
+        return failed_levers(self.report)
 
     def idle(self) -> bool:
         """Whether its levers were injected and have changed nothing so far."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from flatout.cures import find
 from flatout.measure import parity
 from flatout.model.levers import parse
+from flatout.observe.levers import LeverReport, failed_levers, not_at_work
 from flatout.trial.child_process import ChildProcess, Ended, Launch, Overdue
 from flatout.tune.contestant import Contestant
 from flatout.tune.starter import Starter
@@ -91,6 +92,8 @@ class _Apart:
         base, trial = self.numbers((self.baseline, ""), (self.trial, ""))
         if base is None or trial is None or min(base.steps, trial.steps) < fewest:
             return None
+        if lost := self._not_at_work():
+            return parity.Parity("unknown", None, f"a run with pinned random numbers shows nothing: {lost}")
         found = parity.whole.compare(base, trial)
         if found.verdict in AGREE:
             return _pinned(found)
@@ -114,6 +117,15 @@ class _Apart:
         steps = self._steps_of_seeds(base)
         where = self.directory.parent / (PINNED if steps == APART_STEPS else f"{PINNED}-{steps}")
         return parity.spread.compare(*replace(self, directory=where, steps=steps, seconds=seconds).seeds())
+
+    def _not_at_work(self) -> str:
+        """Why the trial that was compared is the program as it is, as far as its levers say."""
+        try:
+            rows = json.loads((self.directory / key_of(self.trial) / LEVERS).read_text())
+            reports = {name: LeverReport(**facts) for name, facts in rows.items()}
+        except (OSError, ValueError, TypeError):
+            return ""
+        return failed_levers(reports) if self.trial.sources else not_at_work(reports)
 
     def _steps_of_seeds(self, base: parity.Numbers) -> int:
         """What keeps the first epoch shows itself in the second one."""

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from flatout.measure import parity
 from flatout.model.case import Proof
+from flatout.observe.levers import failed_levers, not_at_work
 from flatout.process.watchdog import Watchdog
 from flatout.report.progress import Progress, clock
 from flatout.trial.child_process import ChildProcess, Ended, Launch, Overdue
@@ -110,8 +111,10 @@ class Proving:
 
     def _differs(self) -> bool:
         """Compare what there is. Whether that shows a difference."""
-        if broken := next((one.failed for one in self.runs.values() if one.failed), ""):
-            self.found = parity.Parity("failed", None, broken)
+        if broken := next(((name, one.failed) for name, one in self.runs.items() if one.failed), None):
+            name, why = broken
+            changed = name == "with the cure"
+            self.found = parity.Parity("failed" if changed else "unknown", None, why if changed else f"{name}, {why}")
             return True
         base, trial = self._numbers("as it is"), self._numbers("with the cure")
         if base is None or trial is None:
@@ -148,12 +151,17 @@ class Proving:
     def _proof(self, interrupted: bool) -> Proof:
         found = self.found or parity.Parity("unknown", None, "nothing was compared")
         extent, apart = found.extent or parity.Extent(), found.apart
-        agrees = found.verdict in AGREE
-        failed = found.verdict in ("failed", "precision") and not self._promised(found.verdict)
+        promised = self._promised(found.verdict)
+        agrees = found.verdict in AGREE or (promised and not extent.few)
+        failed = found.verdict in ("failed", "precision") and not promised
         reports = self.runs["with the cure"].child.levers if "with the cure" in self.runs else {}
+        lost = "" if failed else failed_levers(reports) if self.trial.sources else not_at_work(reports)
+        if lost:  # what was compared is the program with itself
+            found = parity.Parity("unknown", None, f"{lost}. {found.sentence}")
+            agrees = False
         return Proof(
             self.levers,
-            "differs" if failed else "same" if agrees or self._promised(found.verdict) else "not-shown",
+            "differs" if failed else "same" if agrees else "not-shown",
             parity=found.verdict,
             compared=found.sentence,
             losses=extent.losses,

@@ -146,7 +146,7 @@ class Gate:
     def _report_end(self) -> None:
         """The program has come to its end: how many steps it makes is worth knowing before it is started again."""
         self._values.finish()
-        self._pipes.say_end(ProgramEnded(self.steps))
+        self._pipes.say_end(ProgramEnded(self.steps, self._levers()))
 
     def _wait(self) -> None:
         self._trial.held += 1

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from flatout.observe.levers import failed_levers
 from flatout.observe.observer import Probe
 from flatout.observe.streams import RANK
 from flatout.process.messages import encode
@@ -78,8 +79,7 @@ class Whole:
     def _failed(self) -> str:
         """What a run is no longer a run with."""
         injections = self._observer.injections
-        reports = injections.report() if injections is not None else {}
-        return "; ".join(f"{name}: {one.failed}" for name, one in reports.items() if one.failed)[:LONGEST]
+        return failed_levers(injections.report())[:LONGEST] if injections is not None else ""
 
 
 @dataclass
