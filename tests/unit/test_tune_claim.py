@@ -133,6 +133,30 @@ def test_a_patch_that_holds_a_part_is_claimed_with_its_own_speedup(tmp_path, mon
     )
 
 
+def test_a_patch_is_claimed_with_its_own_speedup_unless_each_is_in_the_interval_of_the_other(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, {})
+    stage.patched = {"speedup": Interval(1.5, 1.1, 2.6), "parity": "exact"}
+    claim = stage.claim(confirmed("cache"))
+    assert claim is not None
+    assert claim.trial.speedup == Interval(1.5, 1.1, 2.6)
+    stage = Stage(tmp_path, monkeypatch, {})
+    stage.patched = {"speedup": Interval(1.95, 1.1, 2.6), "parity": "exact"}
+    claim = stage.claim(confirmed("cache"))
+    assert claim is not None
+    assert claim.trial.speedup == confirmed("cache").speedup
+
+
+def test_what_is_slower_however_long_it_runs_is_not_claimed(tmp_path, monkeypatch):
+    slow, quick = Run(20.0, 0, 100, looping=16.0), Run(10.0, 0, 100, looping=8.0)
+    stage = Stage(tmp_path, monkeypatch, {"original": quick, "patched": slow, "cache": slow})
+    assert stage.claim(confirmed("cache")) is None
+    assert {one.status for one in stage.trials.found} == {"lost"}
+    assert "the whole program is slower with the levers: 10.0 s → 20.0 s" in stage.trials.found[0].note
+    starts = replace(slow, looping=4.0)
+    stage = Stage(tmp_path, monkeypatch, {"original": quick, "patched": starts, "cache": starts})
+    assert stage.claim(confirmed("cache")) is not None, "a longer run gains"
+
+
 @pytest.mark.parametrize(
     ("shown", "why"),
     [

@@ -424,6 +424,13 @@ def test_a_second_cure_of_the_run_is_claimed_with_the_ratio_of_both(tmp_path, mo
     assert claim.trial.speedup.ratio == pytest.approx(2.0)
 
 
+def test_a_patch_that_was_withheld_does_not_come_back_with_a_cure_of_the_run(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    claim = RunCures(stage.context).run(Claim(CONFIRMED, WholeRun(), patch=""))
+    assert claim is not None
+    assert (claim.trial.levers, claim.patch) == (("prefetch", LEVER), "")
+
+
 def test_cures_that_exclude_each_other_are_not_combined(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "LEVER", "accumulate=2")
     stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 200), kind="steps")

@@ -121,6 +121,11 @@ def test_a_crash_after_training_makes_the_claim_fall():
         measure(runner([Run(9.0, 3, 300)], [Run(20.0, 0, 300)]), SAVING, soon(99), True)
 
 
+def test_a_further_run_that_does_not_end_makes_the_claim_fall():
+    with pytest.raises(Fallen, match="a further run had not ended after 60 s, where the first one took 9 s"):
+        measure(runner([Run(9.0, 0, 300), Run(60.0, None, 100)], [Run(20.0, 0, 300)]), SAVING, soon(999), True)
+
+
 def test_a_program_that_fails_by_itself_may_fail_with_the_patch_too():
     last = "ModuleNotFoundError: No module named 'plots'"
     found = measure(
@@ -155,6 +160,13 @@ def test_the_interval_of_few_pairs():
     assert ratio_of_few([20.0, 20.0], [10.0, 10.0], [[500, 500], [300, 300]]) == two, (
         "what sides differ by is no chance"
     )
+
+
+def test_the_best_of_several_changes_has_a_wider_interval():
+    one, of_five = (ratio_of_few([20.0] * 3, [10.0] * 3, comparisons=count) for count in (1, 5))
+    assert of_five.low < one.low < one.high < of_five.high
+    runs = [Run(10.0, 0, 300)], [Run(20.0, 0, 300)]
+    assert measure(runner(*runs), SAVING, soon(999), True, comparisons=5).speedup == of_five
 
 
 def lengths(before: list[int], after: list[int], seconds: float = 1000):

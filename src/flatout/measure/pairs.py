@@ -14,6 +14,8 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from flatout.measure import student
+from flatout.measure.interval import confidence_for
 from flatout.model.case import Interval
 
 RUN_ERROR = 0.05
@@ -22,14 +24,15 @@ KNOWN_FROM = 4
 """Degrees of freedom that this is worth."""
 REPEATED = 3
 """Pairs of whoever repeats it."""
-_QUANTILES = {4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228}
-"""Of Student's t, both sides together 95 %."""
 
 
-def ratio_of_few(before: Sequence[float], after: Sequence[float], lengths: Sequence[Sequence[float]] = ()) -> Interval:
+def ratio_of_few(
+    before: Sequence[float], after: Sequence[float], lengths: Sequence[Sequence[float]] = (), comparisons: int = 1
+) -> Interval:
     """How many times longer `before` takes than `after`, from one pair or more.
 
-    `lengths`: how many steps the runs made, of each side by itself, where chance decides that.
+    `lengths`: how many steps the runs made, of each side by itself, where chance decides that. `comparisons`: changes
+    of which the best is claimed.
     """
     logs = [math.log(b / a) for b, a in zip(before, after, strict=True)]
     middle = statistics.fmean(logs)
@@ -37,7 +40,8 @@ def ratio_of_few(before: Sequence[float], after: Sequence[float], lengths: Seque
     squares = sum((one - middle) ** 2 for one in logs)
     error = RUN_ERROR**2 + _variance_within(lengths)
     variance = (KNOWN_FROM * 2 * error + squares) / freedom  # of one pair: two runs
-    reach = _QUANTILES.get(freedom, 2.2) * math.sqrt(variance * (1 / len(logs) + 1 / REPEATED))
+    quantile = student.quantile(confidence_for(comparisons), freedom)
+    reach = quantile * math.sqrt(variance * (1 / len(logs) + 1 / REPEATED))
     return Interval(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach))
 
 

@@ -10,6 +10,7 @@ from flatout.measure.race import Rules, TimeLimit
 from flatout.model.case import Note, Trial, WholeRun
 from flatout.model.errors import FlatoutError
 from flatout.model.levers import shown
+from flatout.model.vocabulary import TrialStatus
 from flatout.trial import patch, whole_run
 from flatout.trial.child_process import Launch
 from flatout.trial.whole_run import Run
@@ -20,7 +21,7 @@ from flatout.tune.confirmation import Confirmed
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
 from flatout.tune.run_lengths import alike
-from flatout.tune.whole_runs import COMPARING, Different, Fallen, GaveUp, Saving, Unseen, measure
+from flatout.tune.whole_runs import COMPARING, Different, Fallen, GaveUp, Saving, Slower, Unseen, measure
 
 PATCH_SECONDS = 30.0
 """What the trial of the patch gets at least."""
@@ -135,10 +136,16 @@ class Claiming:
     # ── the whole program ────────────────────────────────────────────────────────────────────────────────────
 
     def to_the_end(
-        self, trial: Trial, launch: Launch, made: patch.Patch | None, *, pairs_decide: bool = False
+        self,
+        trial: Trial,
+        launch: Launch,
+        made: patch.Patch | None,
+        *,
+        pairs_decide: bool = False,
+        comparisons: int = 1,
     ) -> Claim | None:
         """None where the changed program fails on its way to its end. `pairs_decide`: no race of steps stands behind
-        the claim."""
+        the claim, but whole runs of as many changes as `comparisons`."""
         context = self.context
         what = "patched" if made is not None else f"with {shown(trial.levers)}"
         context.progress.phase(f"running the whole program, {what}")
@@ -161,8 +168,10 @@ class Claiming:
                 kept = 0.0
             latest = context.clock.end - kept  # a measured ratio comes before cures of the run
             end = latest - context.clock.for_run
-            measured = measure(run, _saving(trial), end, made is not None, comparing=comparing, latest=latest)
+            measured = measure(run, _saving(trial), end, made is not None, comparing, latest, comparisons)
             raced = trial.speedup is not None
+            if raced and (slower := _slower(measured)):
+                raise Slower(slower)
             if raced or (measured.speedup is not None and measured.speedup.low > 1.0):  # else there is no claim
                 measured = self._compared(measured, trial, launch)
         except Fallen as fallen:
@@ -202,6 +211,8 @@ class Claiming:
         how = "does not end with {what} as it does without"
         if isinstance(fallen, Different):
             how = "does not compute the same with {what}"
+        elif isinstance(fallen, Slower):
+            how = "is slower with {what}"
         elif isinstance(fallen, GaveUp):
             how = "does not keep {what} to its end"
         elif isinstance(fallen, Unseen):
@@ -211,7 +222,8 @@ class Claiming:
         for one in self._raced(trial, as_patch):
             parity = "failed" if isinstance(fallen, Different) else one.parity
             told = "; ".join(filter(None, [one.note, self.why]))
-            self.context.trials.replace(one, replace(one, status="failed", parity=parity, note=told))
+            status: TrialStatus = "lost" if isinstance(fallen, Slower) else "failed"
+            self.context.trials.replace(one, replace(one, status=status, parity=parity, note=told))
 
     def _raced(self, trial: Trial, as_patch: bool) -> list[Trial]:
         """The race of the patch, as the levers themselves may still come to the end, or that of the levers; none where
@@ -225,6 +237,15 @@ class Claiming:
         note = Note("warning" if level == "warning" else "info", text)
         if note not in self.context.notes:
             self.context.notes.append(note)
+
+
+def _slower(measured: WholeRun) -> str:
+    """Where whole runs show that the changed program is slower, however long it runs."""
+    found, more = measured.speedup, measured.tenfold
+    if measured.estimated or found is None or more is None or found.high >= 1.0 or more >= 1.0:
+        return ""
+    seconds = f"{measured.before_seconds:.1f} s → {measured.after_seconds:.1f} s"
+    return f"{seconds}, and {more:.2f} times as fast with ten times as many steps"
 
 
 def _other_steps(measured: WholeRun, trial: Trial, found: Parity) -> str:

@@ -100,7 +100,9 @@ def claim_of(case: Case) -> Trial | None:
 
 
 def holds(patched: Trial, best: Trial) -> bool:
-    """Whether the patched program may be as fast as the levers have shown: what is claimed of it is their ratio."""
+    """Whether the patched program is as fast as the levers have shown, each within the interval of the other: what is
+    claimed of it is their ratio."""
     if patched.speedup is None or patched.status != "won" or best.speedup is None:
         return False
-    return patched.speedup.low > WORTH and patched.speedup.high >= best.speedup.ratio
+    one, other = patched.speedup, best.speedup
+    return one.low > WORTH and one.high >= other.ratio and one.ratio >= other.low

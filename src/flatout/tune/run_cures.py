@@ -63,6 +63,8 @@ class RunCures:
         self.was_watched = False
         """Whether that was tried, though the program may not have come to its end."""
         self.comes_before_steps = False
+        self.comparisons = 1
+        """Cures that are worth whole runs."""
 
     def look_ahead(self) -> None:
         """Before the steps are raced: watch a short program, and keep time for what is worth trying in whole runs."""
@@ -91,6 +93,7 @@ class RunCures:
         if planned and self.tree is None and not self.was_watched:
             self.tree = self._watched(planned)
         worth = dict(self._worth(planned))
+        self.comparisons = max(len(worth), 1)
         for text in planned if self.tree is not None else ():
             if text in self.tried:
                 continue
@@ -163,7 +166,8 @@ class RunCures:
             context.trials.skip((text,), f"it cannot be combined with {shown(has)}")
             return
         levers = (*has, text)
-        made = self._patch(levers)
+        # A patch that was withheld is not brought back with a further edit.
+        made = self._patch(levers) if before is None or before.patch else None
         patched = context.patched(made, levers) if made is not None else None
         if before is not None and before.patch and patched is None:
             context.trials.skip((text,), f"no edit of it fits beside the patch: --lever {text} tries it by itself")
@@ -179,9 +183,10 @@ class RunCures:
         base = before.trial if before is not None and raced else _trial(levers)
         trial = replace(base, levers=levers, equivalence=promise(levers), parity="")
         claiming = self._claiming()
-        claim = claiming.to_the_end(trial, launch, made, pairs_decide=True)
+        claim = claiming.to_the_end(trial, launch, made, pairs_decide=True, comparisons=self.comparisons)
         if claim is None and made is not None and before is None and not isinstance(claiming.fallen, Different):
-            claim = claiming.to_the_end(trial, context.contestant(levers).launch, None, pairs_decide=True)
+            injected = context.contestant(levers).launch
+            claim = claiming.to_the_end(trial, injected, None, pairs_decide=True, comparisons=self.comparisons)
         if claim is None:
             self._keep(replace(_trial(levers), status="failed", note=claiming.why))
             return
@@ -227,7 +232,7 @@ class RunCures:
 
         try:
             half = (context.clock.end + time.monotonic()) / 2  # the other half is for the claim
-            found = measure(run, None, half, patched=False, comparing=0.0)
+            found = measure(run, None, half, patched=False, comparing=0.0, comparisons=self.comparisons)
         except Fallen as fallen:
             self._keep(replace(_trial((text,)), status="failed", note=str(fallen)))
             return False

@@ -52,6 +52,10 @@ class GaveUp(Fallen):
     """A lever was not at work to the end of the program. The text says which one, and why."""
 
 
+class Slower(Fallen):
+    """Its runs take longer, and would with ten times as many steps. The text says how long."""
+
+
 class Unseen(Fallen):
     """It fails, and there was no time to see how the original ends. The text says how it failed."""
 
@@ -72,9 +76,11 @@ def measure(
     patched: bool,
     comparing: float = COMPARING,
     latest: float = 0.0,
+    comparisons: int = 1,
 ) -> WholeRun:
     """`end`: the moment at which the budget is used up; `comparing`: runs of the original that have to fit in after
-    the pairs; `latest`: until when the first pair may last, where that is later than the end. Raises `Fallen`."""
+    the pairs; `latest`: until when the first pair may last, where that is later than the end; `comparisons`: changes
+    that are tried by whole runs. Raises `Fallen`."""
     latest = max(end, latest)
     changed = _at_work(run(True, max(end - time.monotonic(), LEAST_SECONDS)))
     originals: list[Run] = []
@@ -100,19 +106,22 @@ def measure(
             if end - time.monotonic() < (PLENTY if further else 1) * pair + comparing * expected:
                 break
             changes.append(_at_work(run(True, PATIENCE * 2 * changes[0].seconds + 10)))
+            if not changes[-1].ended:
+                lasted = f"after {changes[-1].seconds:.0f} s, where the first one took {changes[0].seconds:.0f} s"
+                raise Fallen(f"a further run had not ended {lasted}")
         elif originals and end - time.monotonic() < expected:
             break
         elif not originals and max(latest - time.monotonic(), LEAST_FOR_A_PAIR) < expected / PATIENCE:
             return _estimated(changed, saving, patched, "")
         original = run(False, max(PATIENCE * expected + 10, end - time.monotonic()))
-        if not original.ended or not changes[-1].ended:
+        if not original.ended:
             break
         if not original.ends_like(changes[-1]):
             raise Fallen(changes[-1].last_line or f"exit code {changes[-1].exit_code}")
         originals.append(original)
     if not originals:
         return _estimated(changed, saving, patched, "")
-    return _measured(originals, changes[: len(originals)], patched)
+    return _measured(originals, changes[: len(originals)], patched, comparisons)
 
 
 def _at_work(changed: Run) -> Run:
@@ -129,7 +138,7 @@ def _hopeless(originals: list[Run], changes: list[Run]) -> bool:
 
 def _unsure(originals: list[Run], changes: list[Run]) -> bool:
     """Whether the pairs differ so much that a few more would tell the ratio more closely, or show why they do."""
-    found = _measured(originals, changes, patched=False).speedup
+    found = _measured(originals, changes, patched=False, comparisons=1).speedup
     return found is None or found.high > UNSURE * found.ratio
 
 
@@ -141,7 +150,7 @@ def _expected(originals: list[Run], changed: Run, saving: Saving | None) -> floa
     return changed.seconds + max(saved, 0.0)
 
 
-def _measured(originals: list[Run], changes: list[Run], patched: bool) -> WholeRun:
+def _measured(originals: list[Run], changes: list[Run], patched: bool, comparisons: int) -> WholeRun:
     before, after = ([one.seconds for one in runs] for runs in (originals, changes))
     lengths = Lengths.of(originals, changes)
     ended = f"both end with exit code {originals[0].exit_code}" if originals[0].failed else ""
@@ -161,9 +170,12 @@ def _measured(originals: list[Run], changes: list[Run], patched: bool) -> WholeR
         return found
     return replace(
         found,
-        speedup=ratio_of_few(before, after, by_side),
+        speedup=ratio_of_few(before, after, by_side, comparisons),
         after_imports=ratio_of_few(
-            [_without_imports(one) for one in originals], [_without_imports(one) for one in changes], by_side
+            [_without_imports(one) for one in originals],
+            [_without_imports(one) for one in changes],
+            by_side,
+            comparisons,
         ),
         tenfold=None if by_chance else _tenfold(originals, changes),
     )

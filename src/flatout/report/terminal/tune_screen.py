@@ -142,7 +142,8 @@ def whole_run(whole: WholeRun) -> str:
         text += f"; {clean(whole.note, 120)}"
     if whole.tenfold is not None:
         text += f". With ten times as many steps: {words.factor(whole.tenfold)} times as fast"
-    if whole.complete and whole.speedup is not None and whole.speedup.low <= 1.0:
+    gains_later = whole.speedup is not None and (whole.tenfold is None or whole.tenfold > whole.speedup.ratio)
+    if whole.complete and whole.speedup is not None and whole.speedup.low <= 1.0 and gains_later:
         text += ". The longer the run, the more it gains"
     return f"{text}."
 
