@@ -169,6 +169,9 @@ def test_an_evaluation_that_is_left_out_now_and_then_is_a_fault_unless_the_progr
     found = whole.compare(evaluated(40, 80, 120, 160), evaluated(80, 160))
     assert found.verdict == "failed"
     assert found.sentence == "evaluation loss was computed at 2 moments of the training, where it was at 4"
+    none = replace(run(), ended=False, made=40)
+    assert lacking.of(evaluated(40, 80), none) == "", "it is held where the evaluation comes next"
+    assert lacking.of(evaluated(40, 80), replace(none, made=41)) == "evaluation loss was not computed"
     by_chance = [evaluated(40, 80, 160), evaluated(40, 80, 120, 160)]
     assert lacking.of(evaluated(40, 80, 120, 160), evaluated(80, 160), by_chance) == ""
 

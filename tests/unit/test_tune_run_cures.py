@@ -326,7 +326,8 @@ def test_on_top_of_a_claim_it_has_to_add_something(tmp_path, monkeypatch):
     claim = RunCures(stage.context).run(before)
     assert claim is not None
     assert claim.trial.levers == ("cache", LEVER)
-    assert claim.trial.stage == "combination"
+    assert claim.trial.stage == "run", "no race of steps had both"
+    assert claim.trial.speedup == claim.whole_run.speedup
     assert stage.ran[1:7] == [f"cache+{LEVER}", "cache"] * 3
     stage = Stage(tmp_path / "again", monkeypatch, 9.0, Run(20.0, 0, 100))
     assert RunCures(stage.context).run(before) is before

@@ -30,7 +30,7 @@ _DEFINITION = re.compile(r"\s*(?:async\s+)?def\s+(\w+)")
 _TRACED = re.compile(r"(\w+) \(([^()]+:\d+)\) is traced")
 _LOCATION = re.compile(r"(.*):(\d+)")
 _MEASURED = re.compile(r" \([^()]*\b(?:losses|variables|weights|values) to [^()]*\)| \(to [^()]*\)")
-_MOVEMENT = re.compile(r"(\d[\d.]*(?:e[+-]?\d+)?) of (?:their|its) movement")
+_MOVEMENT = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?) of (?:their|its) movement")
 _SAME_DRAWS = "with the same random numbers in both, "
 
 _HIDDEN = "losses tell nothing, as two runs without a change differ as much by rounding alone"

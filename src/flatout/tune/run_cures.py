@@ -26,7 +26,7 @@ from flatout.tune.conclusions import NO_TIME, judge, promise
 from flatout.tune.confirmation import Confirmed
 from flatout.tune.context import Context
 from flatout.tune.race import Race
-from flatout.tune.run_lengths import changes_samples, samples_seen
+from flatout.tune.run_lengths import samples_seen
 from flatout.tune.starter import Starter
 from flatout.tune.whole_runs import MOST_PAIRS, Different, Fallen, measure
 
@@ -178,10 +178,7 @@ class RunCures:
             return
         if before is not None and not self._adds(before, launch, text):
             return
-        # A race of steps holds for the levers that were in it, and for a step that is still the same.
-        raced = before is not None and before.trial.stage != "run" and not changes_samples(levers)
-        base = before.trial if before is not None and raced else _trial(levers)
-        trial = replace(base, levers=levers, equivalence=promise(levers), parity="")
+        trial = _trial(levers)
         claiming = self._claiming()
         claim = claiming.to_the_end(trial, launch, made, pairs_decide=True, comparisons=self.comparisons)
         if claim is None and made is not None and before is None and not isinstance(claiming.fallen, Different):
@@ -194,11 +191,7 @@ class RunCures:
             # What is kept is read once, however long the run is: the steps of both sides differ by noise alone.
             tenfold = claim.whole_run.tenfold if before is not None else None
             claim = replace(claim, whole_run=replace(claim.whole_run, next_start=True, tenfold=tenfold))
-        if before is not None and (not claim.whole_run.pairs or claim.whole_run.speedup is None):
-            note = claim.whole_run.note if claim.whole_run.pairs else _too_few(claim.whole_run)
-            self._keep(replace(_trial(levers), status="noise", speedup=None, note=note))
-            return
-        claim = replace(claim, trial=_judged(claim, by_pairs=not raced))
+        claim = replace(claim, trial=_judged(claim))
         self._keep(claim.trial)
         if claim.trial.status == "won":
             self.claim = claim
@@ -277,24 +270,24 @@ def _read(directory: Path, case: Case) -> Case:
 
 
 def _trial(levers: tuple[str, ...]) -> Trial:
+    """Whatever was raced of these levers before: a race of steps holds for those that were in it."""
     return Trial(levers, "won", equivalence=promise(levers), stage="run")
 
 
-def _judged(claim: Claim, *, by_pairs: bool) -> Trial:
-    """By its whole runs where it has no race of steps (`by_pairs`), and by what was compared to the end."""
+def _judged(claim: Claim) -> Trial:
+    """By its whole runs, and by what was compared to the end."""
     found, trial = claim.whole_run, claim.trial
-    if by_pairs:
-        if found.pairs < FEWEST_PAIRS:
-            return replace(trial, status="noise", speedup=None, rounds=found.pairs, note=_too_few(found))
-        samples = samples_seen(trial.levers, found)
-        if samples is None or samples < FEWEST_SAMPLES:
-            known = f"its runs see {samples:.2f} times as many samples" if samples else "its samples cannot be counted"
-            return replace(trial, status="failed", speedup=None, rounds=found.pairs, note=f"not comparable: {known}")
-        won = found.speedup is not None and found.speedup.low * min(samples, 1.0) > 1.0
-        note = "; ".join(filter(None, [f"{found.pairs} pairs of whole runs", found.note]))
-        trial = replace(trial, speedup=found.speedup, rounds=found.pairs, note=note)
-        if not won:
-            return replace(trial, status="noise")
+    if found.pairs < FEWEST_PAIRS:
+        return replace(trial, status="noise", speedup=None, rounds=found.pairs, note=_too_few(found))
+    samples = samples_seen(trial.levers, found)
+    if samples is None or samples < FEWEST_SAMPLES:
+        known = f"its runs see {samples:.2f} times as many samples" if samples else "its samples cannot be counted"
+        return replace(trial, status="failed", speedup=None, rounds=found.pairs, note=f"not comparable: {known}")
+    won = found.speedup is not None and found.speedup.low * min(samples, 1.0) > 1.0
+    note = "; ".join(filter(None, [f"{found.pairs} pairs of whole runs", found.note]))
+    trial = replace(trial, speedup=found.speedup, rounds=found.pairs, note=note)
+    if not won:
+        return replace(trial, status="noise")
     agreement = cast("Agreement", found.parity or "unknown")
     return judge(trial, Parity(agreement, None, found.compared))
 

@@ -61,17 +61,10 @@ def alike(steps: Sequence[int]) -> bool:
     return max(steps) <= SAME * min(steps)
 
 
-def changes_samples(levers: Sequence[str]) -> bool:
-    """Whether a step with these levers takes another number of samples."""
-    return any(find(parse(text)[0]).spec.samples is not None for text in levers)
-
-
 def samples_seen(levers: Sequence[str], found: WholeRun) -> float | None:
     """How many times as many samples the changed runs see as the program does; None: that is not known."""
-    if not changes_samples(levers):
-        return 1.0
-    if not found.steps_before:
-        return None
     specs = ((find(name).spec, value) for name, value in map(parse, levers))
     factors = [spec.samples(value) for spec, value in specs if spec.samples is not None]
-    return math.prod(factors) * found.steps / found.steps_before
+    if not factors:
+        return 1.0
+    return math.prod(factors) * found.steps / found.steps_before if found.steps_before else None

@@ -80,14 +80,14 @@ def _outputs(baseline: Numbers, trial: Numbers, alike: Sequence[Numbers]) -> str
 def _evaluations(baseline: Numbers, trial: Numbers, alike: Sequence[Numbers]) -> str:
     """As far as the trial has come; how often, where both made the same steps. Not where the program as it is leaves
     some out itself."""
-    horizon = trial.made if not trial.ended else max(trial.made, baseline.made)
+    to_the_end = trial.ended and not (_counted_alike(baseline, trial) and trial.made < baseline.made)
     same_steps = baseline.ended and trial.ended and baseline.made == trial.made and _counted_alike(baseline, trial)
     for name in sorted(one for one, calls in baseline.calls.items() if calls and one.startswith(EVALUATION)):
         ours, theirs = _moments(baseline, name), _moments(trial, name)
         known = [_moments(other, name) for other in alike if other.made >= max(ours)]
         if any(len(moments) < len(ours) for moments in known):
             continue
-        if not theirs and min(ours) <= horizon:
+        if not theirs and (to_the_end or min(ours) < trial.made):  # one that is held has yet to evaluate
             return f"{name} was not computed"
         if same_steps and len(theirs) < len(ours):
             return f"{name} was computed at {len(theirs)} moments of the training, where it was at {len(ours)}"
