@@ -46,6 +46,6 @@ def relative(one: float, other: float, scale: float) -> float:
     return math.inf if math.isnan(apart) or math.isinf(apart) else ratio(apart, max(abs(one), scale))
 
 
-def by(value: float) -> str:
+def by(value: float, of: str = "") -> str:
     """How far two things differ, in words: `by 0.05`."""
-    return f"by {value:.1g}" if math.isfinite(value) else "beyond measure (one of both is no number, or zero)"
+    return f"by {value:.1g}{of}" if math.isfinite(value) else "beyond measure (one of both is no number, or zero)"

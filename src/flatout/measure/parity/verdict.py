@@ -165,8 +165,9 @@ def _sentence(ranked: list[Deviation], verdict: str, noise: Noise) -> str:
             if worst.value == 0.0:
                 parts.append(f"weights after {_steps(last)} are the same")
             else:
-                how = f"differ {by(worst.value)}" if apart else f"agree to {worst.value:.1g}"
-                parts.append(f"weights after {_steps(worst.steps)} {how} of their movement")
+                of = " of their movement"
+                how = f"differ {by(worst.value, of)}" if apart else f"agree to {worst.value:.1g}{of}"
+                parts.append(f"weights after {_steps(worst.steps)} {how}")
         else:
             parts.append(f"{_many(len(mine), kind)} {_how(len(mine), worst, apart)}")
     return "; ".join(parts)
