@@ -44,7 +44,10 @@ def _of_run(whole: WholeRun) -> str:
 
 
 def _rounds(claim: Trial | None) -> str:
-    return f" in {claim.rounds} paired rounds, with a 95 % interval" if claim is not None and claim.rounds else ""
+    if claim is None or not claim.rounds:
+        return ""
+    what = "pairs of whole runs" if claim.stage == "run" else "paired rounds"
+    return f" in {claim.rounds} {what}, with a 95 % interval"
 
 
 def _table(case: Case) -> Iterator[str]:

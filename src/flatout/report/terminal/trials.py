@@ -9,6 +9,7 @@ from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import shown
 from flatout.model.text import LONGEST, clean_code
 from flatout.report import words
+from flatout.report.claims import claimed, numbers
 from flatout.report.formatting import clean, duration, elide
 from flatout.report.labels import TUNE_OUTCOMES
 from flatout.report.proof_text import told
@@ -46,10 +47,19 @@ def write(case: Case, page: Page, directory: Path | None) -> None:
         for told in case.conclusion.by_hand:
             page.line(clean(told, 900))
     if case.patch:
-        checked = "same elements" if case.kind == "data" else "same speedup, same numbers"
-        page.heading("Patch", f"checked: {checked}")
+        page.heading("Patch", f"checked: {_checked(case)}")
         for row in case.patch.splitlines()[:60]:
             page.code(elide(clean_code(row), LONGEST))
+
+
+def _checked(case: Case) -> str:
+    """What was seen of the patch itself."""
+    found = claimed(case)
+    if case.kind == "data" or found is None:
+        return "same elements" if case.kind == "data" else "it can be made of this source"
+    agrees = numbers(found, case.whole_run)
+    same = "same numbers" if agrees in ("exact", "reassociated") else words.agreement(agrees)
+    return f"{'same speedup' if found.stage == 'combination' else 'the speedup is its own'}, {same}"
 
 
 def claim(case: Case, page: Page) -> None:
