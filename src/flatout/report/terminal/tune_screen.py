@@ -152,7 +152,7 @@ def _pays(whole: WholeRun, claim: Trial) -> str:
     """What the change costs once, and after how many steps that is earned back; only where both runs were measured."""
     if whole.pairs < 2 or not whole.complete or not claim.step_ms or claim.speedup is None:
         return ""
-    if whole.before_seconds is None or whole.after_seconds is None:
+    if whole.before_seconds is None or whole.after_seconds is None or whole.speedup is None:
         return ""
     saved = claim.step_ms * (claim.speedup.ratio - 1) / 1000
     once = whole.after_seconds - whole.before_seconds + whole.steps * saved
