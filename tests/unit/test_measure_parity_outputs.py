@@ -81,7 +81,8 @@ def test_elements_that_are_no_numbers_in_both_hide_nothing(base: Numbers, tmp_pa
     rows = made()
     rows[7, 2], rows[-3, 1] = np.nan, np.inf
     blown = seen(tmp_path / "run", rows)
-    assert whole.compare(blown, seen(tmp_path / "again", rows, 250)).verdict == "exact"
+    again = replace(seen(tmp_path / "again", rows, 250), made=blown.made)
+    assert whole.compare(blown, again).verdict == "exact"
     for place, value in (((-3, 1), -np.inf), ((-3, 1), np.nan), ((-3, 0), np.inf), ((-4, 1), 0.5)):
         other = rows.copy()
         other[place] = value
