@@ -181,7 +181,7 @@ def of_variable(one: Weights, other: Weights, moved: float) -> float:
     is never nothing."""
     if one.checksum == other.checksum and one.name == other.name:
         return 0.0
-    return max(ratio(_apart(one, other), moved), np.finfo(np.float32).tiny.item())
+    return max(ratio(_apart(one, other), moved), float(np.finfo(np.float32).tiny))
 
 
 STRETCHED = 1e-4
