@@ -31,8 +31,8 @@ UNNAMED = 0.4
 """Of the time that is left for trying once something has won in a program that was not seen to end: what levers may
 take that no finding names. They gain little; whole runs that are measured to their end are worth more."""
 LITTLE = 0.2
-"""Share of the run that its steps take with what has won, from which on levers that no finding names are left out: a step
-1.3 times as fast would save a twentieth of the run."""
+"""Share of the run that its steps take with what has won, from which on levers that no finding names are left out: a
+step 1.3 times as fast would save a twentieth of the run."""
 AGAIN_STARTS = 6
 """Starts of the program that observing anew and trying further levers takes at least."""
 
