@@ -96,12 +96,12 @@ def test_a_cure_of_the_run_is_claimed_by_its_whole_runs(tmp_path, monkeypatch):
     case = replace(stage.context.case, trials=tuple(stage.trials.found), tuned=(LEVER,), whole_run=claim.whole_run)
     assert claim_of(case) == claim.trial
     text = won_text(claim.trial, claim.trial.speedup, claim.whole_run)
-    assert text.startswith("The run is 1.67 times as fast [1.5")
+    assert text.startswith("The run is 1.67 times as fast [1.49")
     assert " step" not in text.partition("Compared")[0]
     assert case.run is not None
     assert case.findings[-1].cause == "checkpoint-bound"
     shown = tune_screen.headline(replace(case, verdict=text))
-    assert shown.startswith("One change makes this run 1.67 times as fast (1.5")
+    assert shown.startswith("One change makes this run 1.67 times as fast (1.49")
 
 
 def test_what_the_next_start_reads_is_measured_after_a_first_one(tmp_path, monkeypatch):
@@ -114,7 +114,7 @@ def test_what_the_next_start_reads_is_measured_after_a_first_one(tmp_path, monke
     assert claim.whole_run.tenfold is None
     assert claim.trial.speedup is not None
     text = won_text(claim.trial, claim.trial.speedup, claim.whole_run)
-    assert text.startswith("From its second start on, the run is 1.67 times as fast [1.5")
+    assert text.startswith("From its second start on, the run is 1.67 times as fast [1.49")
     case = replace(stage.context.case, trials=tuple(stage.trials.found), tuned=(LEVER,), whole_run=claim.whole_run)
     assert tune_screen.headline(replace(case, verdict=text)).startswith(
         "From its second start on, one change makes this run 1.67 times as fast"
