@@ -21,8 +21,8 @@ _SETTING = re.compile(
     r"(mixed_precision\.set_(global|dtype)_policy|config\.set_dtype_policy|config\.threading\.set_\w+)$"
 )
 """Settings of TensorFlow that a patch may add: a cell that TensorFlow computes nothing for has the same result."""
-_BY_TEXT = frozenset(["globals", "locals", "vars", "dir", "eval", "exec", "compile", "get_ipython", "__main__"])
-"""What reaches names that the source does not show."""
+_BY_TEXT = frozenset(["globals", "locals", "vars", "dir", "eval", "exec", "get_ipython"])
+"""Functions that reach names which the source does not show."""
 _ADDED = "+"
 """How the digest of a statement begins that a patch may add."""
 
@@ -60,19 +60,25 @@ class KeptCell:
         return {name for one in again for part in _evaluated(one) for name in _read(part)}
 
     @property
-    def words(self) -> set[str]:
-        """All names and attributes that stand in it."""
-        return _words(self.statements)
+    def names(self) -> set[str]:
+        """Those that it reads."""
+        changed = {id(node.target) for node in _nodes(self.statements) if isinstance(node, ast.AugAssign)}
+        names = (node for node in _nodes(self.statements) if isinstance(node, ast.Name))
+        return {node.id for node in names if not isinstance(node.ctx, ast.Store) or id(node) in changed}
+
+    @property
+    def attributes(self) -> set[str]:
+        return {node.attr for node in _nodes(self.statements) if isinstance(node, ast.Attribute)}
 
     def mentions(self, names: Iterable[str]) -> set[str]:
         """Those of these names that something else in the notebook may read."""
-        again = [one for one in self.statements if runs_again(one)]
-        words = _words((*self.others, *again))
-        return set(names) if words & _BY_TEXT else set(names) & words
+        elsewhere = (*self.others, *(one for one in self.statements if runs_again(one)))
+        return set(names) if _by_text(elsewhere) else set(names) & _words(elsewhere)
 
-    def reads_by_text(self) -> bool:
+    @property
+    def by_text(self) -> bool:
         """Whether it may come to names that its source does not show."""
-        return bool(self.words & _BY_TEXT)
+        return _by_text(self.statements)
 
     def _once(self) -> Iterator[ast.stmt]:
         return (one for one in self.statements if not runs_again(one))
@@ -175,10 +181,14 @@ def _digest(statement: ast.stmt) -> str:
     return f"{_ADDED}{digest}" if may_be_added else digest
 
 
+def _nodes(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    return (node for one in statements for node in ast.walk(one))
+
+
 def _words(statements: Iterable[ast.stmt]) -> set[str]:
     """Names, attributes, and what stands in strings: `frame.query("a > @limit")` reads a name too."""
     found: set[str] = set()
-    for node in (node for one in statements for node in ast.walk(one)):
+    for node in _nodes(statements):
         if isinstance(node, ast.Name):
             found.add(node.id)
         elif isinstance(node, ast.Attribute):
@@ -192,13 +202,17 @@ def _words(statements: Iterable[ast.stmt]) -> set[str]:
     return found
 
 
+def _by_text(statements: Iterable[ast.stmt]) -> bool:
+    return any(isinstance(node, ast.Name) and node.id in _BY_TEXT for node in _nodes(statements))
+
+
 def _bound(statement: ast.stmt) -> Iterator[str]:
     for node in ast.walk(statement):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             yield node.id
         elif isinstance(node, ast.alias):
             yield (node.asname or node.name).partition(".")[0]
-        elif isinstance(node, Definition):
+        elif isinstance(node, (*Definition, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
             yield node.name
 
 
