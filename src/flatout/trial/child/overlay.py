@@ -182,7 +182,9 @@ class Overlay:
                             continue
                         with contextlib.suppress(OSError):
                             seen = os.lstat(path)
-                            found.add((path, seen.st_mode, 0 if os.path.isdir(path) else seen.st_mtime_ns, seen.st_size))
+                            found.add(
+                                (path, seen.st_mode, 0 if os.path.isdir(path) else seen.st_mtime_ns, seen.st_size)
+                            )
         return frozenset(found)
 
     # writing

@@ -5,7 +5,6 @@ to be what it was up to the cell, and to come to it with the same values; else t
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -57,10 +56,9 @@ def codes(text: bytes, path: str, namespace: Namespace) -> Iterator[CodeType]:
     tree = ast.parse(source, path)
     flags = _flags(tree)
     for piece in kept_cells.pieces(source, tree):
-        kept = _keeper is not None and piece.kept is not None
-        for statements in _keeper.run(piece.kept, namespace) if kept else [piece.statements]:
-            if statements:
-                yield _compiled(statements, path, flags)
+        whole: Groups = iter([piece.statements])
+        groups = whole if _keeper is None or piece.kept is None else _keeper.run(piece.kept, namespace)
+        yield from (_compiled(statements, path, flags) for statements in groups if statements)
 
 
 def _flags(tree: ast.Module) -> int:
@@ -73,9 +71,10 @@ def _flags(tree: ast.Module) -> int:
 
 
 def _compiled(statements: Sequence[ast.stmt], path: str, flags: int) -> CodeType:
-    """A text that comes first would be taken for the docstring of the program."""
-    first = ast.copy_location(ast.Pass(), statements[0])
-    return compile(ast.Module([first, *statements], []), path, "exec", flags=flags, dont_inherit=True)
+    first, body = statements[0], list(statements)
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+        body.insert(0, ast.copy_location(ast.Pass(), first))  # else it would be taken for the program's docstring
+    return compile(ast.Module(body, []), path, "exec", flags=flags, dont_inherit=True)
 
 
 # ── in the scouting run ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -84,7 +83,7 @@ def _compiled(statements: Sequence[ast.stmt], path: str, flags: int) -> CodeType
 class Recording:
     def __init__(self, observer: Observer) -> None:
         self._spans = observer.spans
-        self._directory = Path(observer.recorder.directory) / DIRECTORY
+        self._directory = Path(observer.recorder.directory).absolute() / DIRECTORY
         self._seen: list[CellSeen] = []
 
     def run(self, cell: KeptCell, namespace: Namespace) -> Groups:

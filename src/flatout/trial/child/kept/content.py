@@ -170,7 +170,7 @@ class _Reader(pickle.Unpickler):
         import numpy as np
 
         plain = whole.transpose(_order(whole))
-        if dtype == object:
+        if dtype.hasobject:
             first = plain.reshape(-1)[offset // dtype.itemsize :]
             found = np.lib.stride_tricks.as_strided(first, shape, strides)
         else:

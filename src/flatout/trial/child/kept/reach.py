@@ -180,4 +180,3 @@ class _Digest(pickle.Pickler):
             return tuple, ((value.__qualname__, value.__bases__, parts),)
         held = (value.__defaults__, value.__kwdefaults__, vars(value), value.__closure__)
         return tuple, ((value.__qualname__, value.__code__, *held),)
-
