@@ -1,4 +1,4 @@
-"""A notebook with kept cells and a real training: trials that restore them compute what trials that run them compute."""
+"""A notebook with kept cells and a real training: a trial that restores them computes what one that runs them does."""
 
 from __future__ import annotations
 

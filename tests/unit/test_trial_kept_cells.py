@@ -186,6 +186,8 @@ REFUSED = {
     "bag.own = 3": "it changes `bag`",
     "add.note = 1": "it changes `add`",
     "import helper\ny = helper.load()": "it changes `helper.cache`",
+    "import helper\nhelper.count()": "it changes helper",
+    "import helper\nhelper.new = 1": "it changes helper",
     "y = next(rng)": "it uses `rng`, and whether it changes that cannot be seen",
     "y = draws.random()": "it changes `draws`",
     "y = ran": "something else holds `y` as well, or a part of it",
@@ -212,7 +214,7 @@ REFUSED = {
     "for n in [1, 2]:\n    y = random.random() * n": "",
     "import tempfile\nwith tempfile.TemporaryFile() as f:\n    y = f.read()": "",
 }
-HELPER = "cache = {}\ndef load(): return cache.setdefault('x', 1)\n"
+HELPER = "cache = {}\nn = 0\ndef load(): return cache.setdefault('x', 1)\ndef count():\n    global n\n    n += 1\n"
 ONE_BY_ONE = """
 import json, os, sys
 from types import SimpleNamespace

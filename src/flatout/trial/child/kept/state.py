@@ -51,7 +51,7 @@ def look() -> dict[str, object]:
         "it leaves something to be done at the end": atexit._ncallbacks(),
         "it writes files": shield.written(),
     }
-    return found | _of_libraries() | _of_tensorflow() | {f"it changes {name}": _Names(name) for name in _libraries()}
+    return found | _of_libraries() | _of_tensorflow() | {f"it changes {name}": _Names(name) for name in _modules()}
 
 
 def difference(before: Mapping[str, object], after: Mapping[str, object]) -> str:
@@ -69,16 +69,17 @@ class _Names:
     """What the names of a module stand for. Equal where nothing was put in the place of anything."""
 
     def __init__(self, module: str) -> None:
+        self.of_user = is_users_module(sys.modules[module])
         self.of_tensorflow = module.partition(".")[0] in _TENSORFLOW
         self.values = vars(sys.modules[module]).copy()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Names):
             return NotImplemented
-        now = other.values
-        return not any(
-            now.get(name, value) is not value and self._matters(value, now[name]) for name, value in self.values.items()
-        )
+        before, now = self.values, other.values
+        if any(now.get(name, value) is not value and self._matters(value, now[name]) for name, value in before.items()):
+            return False
+        return not self.of_user or all(isinstance(now[name], ModuleType) for name in now.keys() - before.keys())
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -87,13 +88,13 @@ class _Names:
         the place of another one is no such thing."""
         if isinstance(before, ModuleType) or isinstance(after, ModuleType):
             return False
-        return self.of_tensorflow or (callable(before) and callable(after))
+        return self.of_user or self.of_tensorflow or (callable(before) and callable(after))
 
 
-def _libraries() -> list[str]:
-    """The modules that are not the user's: those are looked into, not only at."""
-    modules = [(name, module) for name, module in list(sys.modules.items()) if isinstance(module, ModuleType)]
-    return [name for name, one in modules if name.partition(".")[0] not in _OWN and not is_users_module(one)]
+def _modules() -> list[str]:
+    """All but the program itself: what it binds is looked at one by one."""
+    modules = [name for name, module in list(sys.modules.items()) if isinstance(module, ModuleType)]
+    return [name for name in modules if name.partition(".")[0] not in _OWN]
 
 
 def is_users_module(module: ModuleType) -> bool:
