@@ -197,7 +197,7 @@ REFUSED = {
     "import os\nos.environ['A_NEW_ONE'] = '1'": "it changes environment variables",
     "import os\nos.chdir('/')": "it changes the working directory",
     "import sys\nsys.path.append('/x')": "it changes sys.path",
-    "import warnings\nwarnings.simplefilter('error')": "it changes how warnings are shown",
+    "import warnings\nwarnings.simplefilter('error')": "it changes which warnings are errors",
     "import json\njson.dumps = print": "it changes json",
     "np.seterr(all='raise')": "it changes settings of numpy",
     "import threading\nthreading.Thread(target=wait, daemon=True).start()": "it starts threads",

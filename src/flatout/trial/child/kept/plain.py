@@ -109,7 +109,8 @@ class _Walk:
         found = {**self.found, id(probe): probe}
         counts = {key: sys.getrefcount(one) for key, one in found.items()}
         for key, one in self.found.items():
-            if type(one) not in _UNCHANGEABLE and counts[key] > self.held[key] + counts[id(probe)]:
+            fixed = type(one) in _UNCHANGEABLE or _is_index(one)
+            if not fixed and counts[key] > self.held[key] + counts[id(probe)]:
                 raise NotPlain(f"something else holds `{self.names[key]}` as well, or a part of it")
 
 

@@ -6,7 +6,6 @@ cell out would lack the change.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import gc
@@ -40,7 +39,7 @@ def look() -> dict[str, object]:
         "it changes environment variables": dict(os.environ),
         "it changes the working directory": os.getcwd(),
         "it changes sys.path": list(sys.path),
-        "it changes how warnings are shown": list(warnings.filters),
+        "it changes which warnings are errors": [one for one in warnings.filters if one[0] == "error"],
         "it changes the garbage collector": (gc.isenabled(), gc.get_threshold()),
         "it changes the limit of recursion": sys.getrecursionlimit(),
         "it changes how signals are handled": [signal.getsignal(number) for number in signal.valid_signals()],
@@ -48,7 +47,6 @@ def look() -> dict[str, object]:
         "it changes the standard streams": (sys.stdin, sys.stdout, sys.stderr),
         "it starts threads": {one for one in threading.enumerate() if type(one).__module__ not in _watching()},
         "it starts processes": _processes(),
-        "it leaves something to be done at the end": atexit._ncallbacks(),
         "it writes files": shield.written(),
     }
     return found | _of_libraries() | _of_tensorflow() | {f"it changes {name}": _Names(name) for name in _modules()}
