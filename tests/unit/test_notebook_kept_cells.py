@@ -58,7 +58,7 @@ def test_a_program_is_cut_around_the_cells_that_are_marked() -> None:
     cell = kept("a = 1", LOAD)
     assert [(again, len(group)) for again, group in cell.groups] == [(True, 2), (False, 2)]
     assert cell.bound == {"x", "y"}
-    assert cell.statements[0].lineno == 5, "lines are those of the program"
+    assert cell.statements[0].lineno == 6, "lines are those of the program"
 
 
 def test_settings_of_tensorflow_run_again() -> None:
@@ -84,10 +84,13 @@ def test_what_a_definition_needs_while_it_is_made(definition: str, needs: set[st
 
 
 def test_names_that_it_reads_and_changes() -> None:
-    cell = kept("# flatout: keep\nx += a.size\nfor i in b:\n    y = [i]\ndel c\nd[0] = 1")
-    assert {"x", "a", "b", "i", "c", "d"} == cell.names
-    assert cell.attributes == {"size"}
-    assert {"x", "i", "y", "c"} == cell.bound
+    cell = kept(
+        "# flatout: keep\nx += a.size\nfor i in b:\n    y = [i]\ndel c\nd[0] = e.f()\n"
+        "def g(h, k=l):\n    global m\n    n, m = h, o.p\n    return [q for q in n]"
+    )
+    assert {"x", "a", "b", "i", "c", "d", "e", "l", "o"} == cell.names
+    assert cell.attributes == {"size", "f", "p"}
+    assert cell.bound == {"x", "i", "y", "c"}
     assert not cell.by_text
     assert kept("# flatout: keep\nglobals()['x'] = 1").by_text
 
@@ -96,19 +99,19 @@ def test_names_that_it_reads_and_changes() -> None:
     ("elsewhere", "read"),
     [
         ("print(x)", {"x"}),
-        ("def f():\n    global raw\n    return model.x", {"x", "raw"}),
+        ("def f():\n    global raw\n    raw = raw + model(x=x)", {"x", "raw"}),
         ("frame.query('a > @raw')", {"raw"}),
         ("eval(text)", {"x", "raw", "file"}),
-        ("print(7)", set()),
+        ("print(7)\nraw = 1\ndef f(x): return x", set()),
     ],
 )
 def test_names_that_the_rest_of_the_notebook_may_read(elsewhere: str, read: set[str]) -> None:
     cell = kept("import sys", "# flatout: keep\nraw = open('x')\nfile = raw\nx = raw", elsewhere)
-    assert cell.mentions(["raw", "file", "x"]) == read
+    assert cell.read_elsewhere(["raw", "file", "x"]) == read
 
 
 def test_names_that_its_own_functions_read_are_read_elsewhere() -> None:
-    assert kept("# flatout: keep\nx = y = 1\ndef f(): return x").mentions(["x", "y"]) == {"x"}
+    assert kept("# flatout: keep\nx = y = 1\ndef f(): return x").read_elsewhere(["x", "y"]) == {"x"}
 
 
 def test_a_program_that_differs_up_to_the_end_of_the_cell() -> None:

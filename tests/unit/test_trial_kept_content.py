@@ -155,7 +155,7 @@ def test_what_is_no_plain_data_is_refused(tmp_path: Path) -> None:
     file = np.memmap(tmp_path / "mapped", "u1", "w+", shape=(4,))
     assert "memmap" in refused({"x": file})
     assert "belongs to a memmap" in refused({"x": np.asarray(file)})
-    assert "belongs to a bytearray" in refused({"x": np.frombuffer(bytearray(4), "u1")})
+    assert "belongs to a memoryview" in refused({"x": np.frombuffer(bytearray(4), "u1")})
 
 
 def test_what_something_else_holds_is_refused() -> None:

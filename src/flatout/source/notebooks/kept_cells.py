@@ -7,12 +7,14 @@ each trial; of all other statements the result may be kept (`trial/child/kept`).
 from __future__ import annotations
 
 import ast
+import dis
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby
+from types import CodeType
 
 from flatout.source.notebooks.text import MARK, ORIGINAL
 
@@ -23,6 +25,8 @@ _SETTING = re.compile(
 """Settings of TensorFlow that a patch may add: a cell that TensorFlow computes nothing for has the same result."""
 _BY_TEXT = frozenset(["globals", "locals", "vars", "dir", "eval", "exec", "get_ipython"])
 """Functions that reach names which the source does not show."""
+_WHAT = re.compile(r"(LOAD|DELETE|STORE)_(SUPER_)?(?P<attribute>ATTR|METHOD)|(LOAD|DELETE)_\w*(NAME|GLOBAL|GLOBALS)")
+"""Instructions that use attributes and names."""
 _ADDED = "+"
 """How the digest of a statement begins that a patch may add."""
 
@@ -61,24 +65,23 @@ class KeptCell:
 
     @property
     def names(self) -> set[str]:
-        """Those that it reads."""
-        changed = {id(node.target) for node in _nodes(self.statements) if isinstance(node, ast.AugAssign)}
-        names = (node for node in _nodes(self.statements) if isinstance(node, ast.Name))
-        return {node.id for node in names if not isinstance(node.ctx, ast.Store) or id(node) in changed}
+        """Names of the notebook that it reads, its functions included."""
+        return {name for what, name in _uses(self.statements) if what == "name"}
 
     @property
     def attributes(self) -> set[str]:
-        return {node.attr for node in _nodes(self.statements) if isinstance(node, ast.Attribute)}
-
-    def mentions(self, names: Iterable[str]) -> set[str]:
-        """Those of these names that something else in the notebook may read."""
-        elsewhere = (*self.others, *(one for one in self.statements if runs_again(one)))
-        return set(names) if _by_text(elsewhere) else set(names) & _words(elsewhere)
+        return {name for what, name in _uses(self.statements) if what == "attribute"}
 
     @property
     def by_text(self) -> bool:
         """Whether it may come to names that its source does not show."""
-        return _by_text(self.statements)
+        return bool(self.names & _BY_TEXT)
+
+    def read_elsewhere(self, names: Iterable[str]) -> set[str]:
+        """Those of these names that something else in the notebook may read."""
+        elsewhere = (*self.others, *(one for one in self.statements if runs_again(one)))
+        read = {name for what, name in _uses(elsewhere) if what != "attribute"}
+        return set(names) if read & _BY_TEXT else set(names) & read
 
     def _once(self) -> Iterator[ast.stmt]:
         return (one for one in self.statements if not runs_again(one))
@@ -181,29 +184,21 @@ def _digest(statement: ast.stmt) -> str:
     return f"{_ADDED}{digest}" if may_be_added else digest
 
 
-def _nodes(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
-    return (node for one in statements for node in ast.walk(one))
-
-
-def _words(statements: Iterable[ast.stmt]) -> set[str]:
-    """Names, attributes, and what stands in strings: `frame.query("a > @limit")` reads a name too."""
-    found: set[str] = set()
-    for node in _nodes(statements):
-        if isinstance(node, ast.Name):
-            found.add(node.id)
-        elif isinstance(node, ast.Attribute):
-            found.add(node.attr)
-        elif isinstance(node, (ast.Global, ast.Nonlocal)):
-            found.update(node.names)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.update(re.findall(r"\w+", node.value))
-        elif isinstance(node, ast.alias):
-            found.update(node.name.split("."))
-    return found
-
-
-def _by_text(statements: Iterable[ast.stmt]) -> bool:
-    return any(isinstance(node, ast.Name) and node.id in _BY_TEXT for node in _nodes(statements))
+def _uses(statements: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
+    """Names of the notebook that are read (`name`), `attribute`s, and words in texts (`text`), as in
+    `frame.query("a > @limit")`. The compiler knows which names are those of a function alone."""
+    waiting = [compile(ast.Module(list(statements), []), "", "exec", dont_inherit=True)]
+    while waiting:
+        code = waiting.pop()
+        for one in dis.get_instructions(code):
+            what = _WHAT.fullmatch(one.opname)
+            if what is not None:
+                yield ("attribute" if what["attribute"] else "name"), str(one.argval)
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                waiting.append(constant)
+            elif isinstance(constant, (str, tuple, frozenset)):
+                yield from (("text", word) for word in re.findall(r"\w+", str(constant)))
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import contextlib
 import importlib.util
 import os
 from collections.abc import Iterator, Sequence
@@ -95,7 +96,7 @@ class Recording:
             yield statements
             with self._spans.of_flatout():
                 watch.after(again)
-        with self._spans.of_flatout():
+        with self._spans.of_flatout(), contextlib.suppress(Exception):  # a cell that is not told of is not kept
             self._end(watch)
 
     def _end(self, watch: Watch) -> None:
@@ -136,7 +137,7 @@ def _difference(cell: KeptCell, seen: CellSeen, namespace: Namespace) -> str:
     """Why what was kept is not what the cell would make here; empty where it is."""
     if not kept_cells.still_holds(seen.history, cell.history):
         return "the program is another one up to its end"
-    if cell.mentions(seen.left_out):
+    if cell.read_elsewhere(seen.left_out):
         return "the program reads more of what it makes"
     if reach.digests(reach.reached(cell.names, cell.attributes, namespace)) != seen.begins_with:
         return "it begins with other values"

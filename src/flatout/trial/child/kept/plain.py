@@ -105,13 +105,20 @@ class _Walk:
                     raise NotPlain(f"`{other}` and `{name}` share their memory, unless one of them is a copy()")
 
     def check_held_elsewhere(self) -> None:
+        if self._held_elsewhere():
+            gc.collect()  # it may be garbage that holds it
+        if name := self._held_elsewhere():
+            raise NotPlain(f"something else holds `{name}` as well, or a part of it")
+
+    def _held_elsewhere(self) -> str:
         probe: list[object] = []
         found = {**self.found, id(probe): probe}
         counts = {key: sys.getrefcount(one) for key, one in found.items()}
         for key, one in self.found.items():
             fixed = type(one) in _UNCHANGEABLE or _is_index(one)
             if not fixed and counts[key] > self.held[key] + counts[id(probe)]:
-                raise NotPlain(f"something else holds `{self.names[key]}` as well, or a part of it")
+                return self.names[key]
+        return ""
 
 
 # ── kinds of values ──────────────────────────────────────────────────────────────────────────────────────────────────

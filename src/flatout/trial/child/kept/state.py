@@ -54,7 +54,7 @@ def look() -> dict[str, object]:
 
 def difference(before: Mapping[str, object], after: Mapping[str, object]) -> str:
     """What was done between two looks; empty where nothing was. What was not there before was imported since."""
-    return next((words for words, value in before.items() if words in after and after[words] != value), "")
+    return next((words for words, value in before.items() if words in after and value != after[words]), "")
 
 
 def is_tensorflows(value: object) -> bool:

@@ -120,7 +120,7 @@ class Watch:
             if reach.digest(value) != digest:
                 raise NotPlain(f"it changes `{name}`")
         made = [name for name, value in self.namespace.items() if self._is_made(name, value)]
-        wanted = sorted(self.cell.mentions(made))
+        wanted = sorted(self.cell.read_elsewhere(made))
         left_out = sorted(set(made) - set(wanted))
         about = plain.check(self.namespace, wanted, left_out)
         if about > min(room, SHARE_OF_DISK * shutil.disk_usage(directory.parent).free):
