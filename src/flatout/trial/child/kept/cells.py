@@ -75,7 +75,8 @@ def _compiled(statements: Sequence[ast.stmt], path: str, flags: int) -> CodeType
     first, body = statements[0], list(statements)
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
         body.insert(0, ast.copy_location(ast.Pass(), first))  # else it would be taken for the program's docstring
-    return compile(ast.Module(body, []), path, "exec", flags=flags, dont_inherit=True)
+    made: CodeType = compile(ast.Module(body, []), path, "exec", flags=flags, dont_inherit=True)
+    return made
 
 
 # ── in the scouting run ──────────────────────────────────────────────────────────────────────────────────────────────
