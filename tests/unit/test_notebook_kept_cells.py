@@ -56,7 +56,7 @@ def test_a_program_is_cut_around_the_cells_that_are_marked() -> None:
     ]
     assert [piece.kept.number if piece.kept else None for piece in found] == [None, 3, None, None, None]
     cell = kept("a = 1", LOAD)
-    assert [(again, len(group)) for again, group in cell.groups] == [(True, 2), (False, 2)]
+    assert [(kind, len(group)) for kind, group in cell.groups] == [("import", 1), ("definition", 1), ("once", 2)]
     assert cell.bound == {"x", "y"}
     assert cell.statements[0].lineno == 6, "lines are those of the program"
 

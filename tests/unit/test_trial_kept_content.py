@@ -214,7 +214,12 @@ def test_only_the_user_may_read_it(tmp_path: Path) -> None:
 def test_frames_of_pandas(tmp_path: Path) -> None:
     pandas: Any = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, 2.0], "b": ["x", None], "c": [3, 4]}, index=["r", "s"])
-    values = {"frame": frame, "numbers": frame[["a", "c"]].to_numpy(), "column": frame["a"].copy()}
+    values = {
+        "frame": frame,
+        "numbers": frame[["a", "c"]].to_numpy(),
+        "column": frame["a"].copy(),
+        "other": frame.copy(),
+    }
     del frame
     after = back(tmp_path, values)
     pandas.testing.assert_frame_equal(after["frame"], values["frame"])

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby
 from types import CodeType
+from typing import Literal
 
 from flatout.source.notebooks.text import MARK, ORIGINAL
 
@@ -31,6 +32,8 @@ _ADDED = "+"
 """How the digest of a statement begins that a patch may add."""
 
 Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+Kind = Literal["import", "definition", "once"]
+"""Of statements: all but those of the last kind run in each trial; settings go with definitions."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,9 @@ class KeptCell:
     """Those of all other cells."""
 
     @property
-    def groups(self) -> list[tuple[bool, list[ast.stmt]]]:
-        """Its statements in their order, as (whether these run in each trial, statements)."""
-        return [(again, list(group)) for again, group in groupby(self.statements, runs_again)]
+    def groups(self) -> list[tuple[Kind, list[ast.stmt]]]:
+        """Its statements in their order."""
+        return [(kind, list(group)) for kind, group in groupby(self.statements, _kind)]
 
     @property
     def history(self) -> tuple[str, ...]:
@@ -101,6 +104,12 @@ def runs_again(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         return bool(_SETTING.search(ast.unparse(statement.value.func)))
     return isinstance(statement, (ast.Import, ast.ImportFrom, ast.Pass, *Definition))
+
+
+def _kind(statement: ast.stmt) -> Kind:
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return "import"
+    return "definition" if runs_again(statement) else "once"
 
 
 def any_marked(text: str) -> bool:

@@ -91,12 +91,12 @@ class Recording:
     def run(self, cell: KeptCell, namespace: Namespace) -> Groups:
         with self._spans.of_flatout():
             watch = Watch(cell, namespace)
-        for again, statements in cell.groups:
+        for kind, statements in cell.groups:
             with self._spans.of_flatout():
-                watch.before(again)
+                watch.before(kind)
             yield statements
             with self._spans.of_flatout():
-                watch.after(again)
+                watch.after(kind)
         with self._spans.of_flatout(), contextlib.suppress(Exception):  # a cell that is not told of is not kept
             self._end(watch)
 

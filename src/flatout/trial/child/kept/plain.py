@@ -38,6 +38,9 @@ _PACKAGES = frozenset(
 )
 """Whose objects may be found inside frames, and what their pickles call."""
 
+_OF_PLACES = ("BlockManager", "SingleBlockManager", "BlockPlacement")
+"""Parts of frames with arrays that say where columns are: nobody changes them."""
+
 
 class NotPlain(Internal):
     """Something cannot be kept; the text says what and why."""
@@ -145,11 +148,17 @@ def _is_scalar(value: object) -> bool:
 
 
 def _is_frame(value: object) -> bool:
-    return type(value).__module__.startswith("pandas.") and type(value).__name__ in ("DataFrame", "Series")
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and type(value) in (pandas.DataFrame, pandas.Series)
 
 
 def _is_index(value: object) -> bool:
-    return type(value).__module__.startswith("pandas.core.indexes.")
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(value, pandas.Index)
+
+
+def _is_of_pandas(value: object) -> bool:
+    return type(value).__module__.partition(".")[0] == "pandas"
 
 
 def _children(value: Any, name: str) -> Iterator[Any]:
@@ -188,11 +197,13 @@ def _arrays_in(frame: Any) -> list[Any]:
     waiting, seen = [frame], {id(frame)}
     arrays = []
     while waiting:
-        for one in gc.get_referents(waiting.pop()):
+        holder = waiting.pop()
+        places = type(holder).__name__ in _OF_PLACES
+        for one in gc.get_referents(holder):
             if is_array(one):
-                arrays.append(one)
-            elif id(one) not in seen and not isinstance(one, type) and not _is_index(one) and not _is_frame(one):
+                arrays += [] if places else [one]
+            elif id(one) not in seen and not isinstance(one, type) and not _is_index(one):
                 seen.add(id(one))
-                inside = type(one).__module__.startswith("pandas.") and not callable(one)
+                inside = _is_of_pandas(one) and not callable(one)
                 waiting += [one] if inside or type(one) in (dict, list, tuple) else []
     return arrays

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from flatout.source.notebooks.kept_cells import KeptCell
+from flatout.source.notebooks.kept_cells import KeptCell, Kind
 from flatout.trial.child import seeds
 from flatout.trial.child.kept import content, plain, reach, state
 from flatout.trial.child.kept.plain import NotPlain
@@ -43,12 +43,12 @@ class Watch:
         self._random = b""
         self._try(self._begin)
 
-    def before(self, again: bool) -> None:
-        """Before statements run; `again`: in each trial."""
-        self._try(self._before_again if again else self._before_once)
+    def before(self, kind: Kind) -> None:
+        """Before statements of this kind run."""
+        self._try(self._before_once if kind == "once" else self._before_again)
 
-    def after(self, again: bool) -> None:
-        self._try(self._after_again if again else self._after_once)
+    def after(self, kind: Kind) -> None:
+        self._try(self._after_once if kind == "once" else lambda: self._after_again(kind))
 
     def end(self, directory: Path, room: int) -> CellSeen:
         """Writes what the cell has made, where that can be kept."""
@@ -87,12 +87,12 @@ class Watch:
     def _before_again(self) -> None:
         self._before_group, self._random = dict(self.namespace), seeds.state()
 
-    def _after_again(self) -> None:
+    def _after_again(self, kind: Kind) -> None:
         before, self._before_group = self._before_group, {}
         self._made_again.update(
             {name: value for name, value in self.namespace.items() if before.get(name, _NOTHING) is not value}
         )
-        if seeds.state() != self._random:
+        if kind == "definition" and seeds.state() != self._random:  # what an import draws is drawn in a trial as well
             raise NotPlain("a definition in it draws random numbers")
         self._hold({name: value for name, value in self.namespace.items() if not self._is_made(name, value)})
 
