@@ -35,8 +35,7 @@ class FakeRace:
     ran: list[tuple[str, ...]] = field(default_factory=list)
     baselines: list[Any] = field(default_factory=lambda: [SimpleNamespace(active=True)])
 
-    def __post_init__(self) -> None:
-        self.starter = SimpleNamespace(start=lambda contestants: None)
+    def start(self, contestants: list[Any]) -> None: ...
 
     def seconds_for(self, contestants: int) -> float:
         return contestants * self.start_seconds

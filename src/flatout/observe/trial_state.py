@@ -23,5 +23,7 @@ class TrialState:
         """How often the program has been held at its gate."""
         self.epochs = 0
         """Iterators over datasets made so far: an epoch begins with each."""
+        self.ran_kept = ""
+        """Why a cell of a notebook ran though it is kept."""
         self.optimizers: dict[int, Any] = {}
         """Those that have made an update, by their identity."""

@@ -70,6 +70,8 @@ class Launch:
     nowhere."""
     leave: Leave = NOTHING
     """What it may do besides."""
+    kept: str = ""
+    """The directory with what kept cells of a notebook have made; empty where they run."""
 
 
 class Ended(Internal):
@@ -200,8 +202,17 @@ def prepared(launch: Launch, directory: Path, role: Role, fence: Fence | None = 
     settings = _settings(launch, directory, role, fence)
     variables = launcher.environment_for(settings, _environment(launch, directory, role))
     variables.update(environment_of(launch.levers))
-    words = patched_run.command(launch.command, dict(launch.sources))
+    sources = dict(launch.sources)
+    if not sources and _in_pieces(settings):
+        sources = patched_run.as_it_is(launch.command)  # the interpreter itself runs a program as a whole
+    words = patched_run.command(launch.command, sources)
     return Command(fence.command(words), variables, fence.mark, temporary.link_of(directory))
+
+
+def _in_pieces(settings: ChildSettings) -> bool:
+    """Whether cells of a notebook are kept or restored."""
+    trial = settings.trial
+    return trial is not None and (bool(trial.kept) or (isinstance(trial.role, ScoutSettings) and trial.role.keeps))
 
 
 def _fence(launch: Launch, directory: Path) -> Fence:
@@ -270,6 +281,7 @@ def _settings(launch: Launch, directory: Path, role: Role, fence: Fence) -> Chil
             fence.held,
             fence.moves,
             launch.leave.network,
+            launch.kept if isinstance(role, GateSettings | ScoutSettings) else "",  # a whole run runs all of it
         ),
     )
 

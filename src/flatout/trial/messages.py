@@ -29,6 +29,8 @@ class Warm:
     seconds: float
     """What these steps took."""
     levers: dict[str, LeverReport] = field(default_factory=dict)
+    ran_kept: str = ""
+    """Why a cell that is kept ran all the same; empty where none did."""
 
 
 @dataclass(frozen=True)
@@ -76,3 +78,30 @@ class StepsSeen:
     """Seconds that flatout itself has taken of the run."""
     failed: str = ""
     """Which levers could not be installed, or have given up, and why."""
+
+
+# ── from the scouting run ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class CellSeen:
+    """What became of a cell that is marked to be kept."""
+
+    number: int
+    why_not: str = ""
+    """Why it runs in each trial; empty where it is kept."""
+    size: int = 0
+    """Bytes of what it has made."""
+    history: tuple[str, ...] = ()
+    """Digests of the program up to its end."""
+    begins_with: dict[str, str] = field(default_factory=dict)
+    """Digests of the values that its code can come to, before it runs."""
+    deleted: tuple[str, ...] = ()
+    """Names that it deletes."""
+    left_out: tuple[str, ...] = ()
+    """Names of its values that nothing else reads."""
+
+
+@dataclass(frozen=True)
+class CellsSeen:
+    cells: tuple[CellSeen, ...] = ()

@@ -25,6 +25,12 @@ def lay_out(patch: Patch, directory: Path) -> dict[str, str]:
     return sources
 
 
+def as_it_is(words: Sequence[str]) -> dict[str, str]:
+    """The sources with which a command runs the program's file as it is, in the way that patched ones run."""
+    index = program_index(words)
+    return {} if index is None else {os.path.abspath(words[index]): os.path.abspath(words[index])}
+
+
 def command(words: Sequence[str], sources: Mapping[str, str]) -> list[str]:
     """`python train.py --epochs 3` → the command that runs it with these sources in place of its own.
 

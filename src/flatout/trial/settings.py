@@ -40,6 +40,8 @@ class ScoutSettings:
     to_end: float = 0.0
     """Seconds that it is given to come to its end by itself, watched; it is left alone so long. 0: its end is not
     wanted."""
+    keeps: bool = False
+    """Write down what cells have made that are marked to be kept."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class TrialSettings:
     """Whether the kernel lets its files move from one directory to another."""
     network: bool = False
     """Whether it may use the network."""
+    kept: str = ""
+    """The directory with what kept cells have made; empty where they run."""
 
 
 @dataclass(frozen=True)

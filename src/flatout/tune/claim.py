@@ -106,7 +106,7 @@ class Claiming:
             context.progress.phase("running the patched program")
             if context.varies:
                 self.race.rewind()
-            self.race.starter.start([one])
+            self.race.start([one])
             until = time.monotonic() + max((1 - FOR_WHOLE_RUNS) * context.clock.left(), PATCH_SECONDS)
             rules = Rules(few_rounds=True)
             self.race.run([one], rules, TimeLimit(until, fewest_rounds=self.race.rounds_past_the_deadline(rules, 1)))

@@ -151,7 +151,7 @@ class Confirmation:
             return
         if context.varies:
             race.rewind()
-        race.starter.start(affordable)
+        race.start(affordable)
         rules = Rules("narrow", rounds=MOST_CONFIRMING_ROUNDS, comparisons=len(affordable), few_rounds=True)
         race.run(
             affordable, rules, TimeLimit(until, fewest_rounds=race.rounds_past_the_deadline(rules, len(affordable)))

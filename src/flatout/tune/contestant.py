@@ -102,6 +102,8 @@ class Contestant(race.Contestant):
     """Steps from one start of a dataset to the next; 0 while unknown."""
     unchanged: bool = False
     """None of its levers has changed anything: there is nothing to compare."""
+    ran_kept: str = ""
+    """Why a cell of a notebook ran in its last start though it is kept."""
     report: dict[str, LeverReport] = field(default_factory=dict)
     directories: list[Path] = field(default_factory=list)
     peak_bytes: int = 0

@@ -145,10 +145,14 @@ class Context:
         )
         self.races.append(race)
         self.progress.phase("starting the baselines")
-        starter.start(baselines)
+        race.start(baselines)
         if not any(one.active for one in baselines):
             if self.learn_of(baselines):
                 return self.race(launch)
+            if launch.kept:
+                self.progress.say("all cells run in the trials from here on, those that are kept too")
+                self.launch = replace(self.launch, kept="")
+                return self.race(replace(launch, kept=""))
             self.problem = f"The program could not be held for trials: {baselines[0].note}."
         elif starter.took:
             self._give_time(statistics.mean(starter.took))

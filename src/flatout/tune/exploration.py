@@ -152,12 +152,12 @@ class Exploration:
         context.progress.phase(f"trying {'this' if len(contestants) == 1 else 'these'}: {told}")
         if context.varies:
             race.rewind()
-        race.starter.start(contestants)
+        race.start(contestants)
         if context.learn_of(contestants):
             assert context.ended_after is not None
             race.shorten(context.ended_after)
             contestants = [context.contestant((*self.base, text)) for text in levers]
-            race.starter.start(contestants)
+            race.start(contestants)
         last = clock.exploring_until if to_confirm else clock.closing
         race.run(
             contestants,
@@ -225,7 +225,7 @@ class Exploration:
         if wanted and affordable and not self.base and any(one.active for one in race.baselines):
             limits = [context.contestant((name,)) for name in wanted]
             context.progress.phase("bounds: what would a free input give, and a free computation?")
-            race.starter.start(limits)
+            race.start(limits)
             until = time.monotonic() + BOUNDS * context.clock.budget
             race.run(limits, Rules(rounds=BOUND_ROUNDS), TimeLimit(min(until, context.clock.exploring_until)))
             context.trials.keep_all(race, limits, "bound")

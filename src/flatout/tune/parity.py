@@ -59,7 +59,8 @@ def compare(
         if found.verdict in AGREE and parity.shown(baseline, trial):
             return found
         seen = min(baseline.steps, trial.steps)
-    apart = _Apart(directory / PINNED, starter, baselines[0].launch, one.launch, seconds=seconds)
+    launches = starter.launch_of(baselines[0]), starter.launch_of(one)
+    apart = _Apart(directory / PINNED, starter, *launches, seconds=seconds)
     again = apart.compare(min(seen, APART_STEPS) // 2)
     if again is not None or found.verdict == "unknown":
         return found if again is None else again
@@ -71,8 +72,10 @@ def compare_whole(baseline: Launch, trial: Launch, starter: Starter, directory: 
     """Both with pinned random numbers from their start to their end, or as far as they come in `seconds` each: every
     loss, every variable. What is more than a few roundings is held against what the program makes of rounding.
 
-    `directory`: where these runs are kept; a baseline is run once for all that is compared with it there."""
-    found = _Apart(directory, starter, baseline, trial, ALL_STEPS, seconds).compare()
+    `directory`: where these runs are kept; a baseline is run once for all that is compared with it there. Cells of a
+    notebook that are kept run too."""
+    launches = replace(baseline, kept=""), replace(trial, kept="")
+    found = _Apart(directory, starter, *launches, ALL_STEPS, seconds).compare()
     return found or parity.Parity("unknown", None, "a run with pinned random numbers could not be made")
 
 
@@ -140,7 +143,7 @@ class _Apart:
         found: tuple[list[parity.Numbers], list[parity.Numbers]] = ([], [])
         for seed in range(1, SEEDS + 1):
             pair = self.numbers(
-                *((replace(launch, seed=seed, perturbed=True), "") for launch in (self.baseline, self.trial))
+                *((replace(launch, seed=seed, perturbed=True, kept=""), "") for launch in (self.baseline, self.trial))
             )
             for side, numbers in zip(found, pair, strict=True):
                 side.extend(filter(None, [numbers]))

@@ -82,6 +82,20 @@ class Race(race.Race[Contestant]):
         self.queued = False
         """Whether calls only queue their work, as on a GPU; known after the first round."""
 
+    def start(self, contestants: Sequence[Contestant]) -> None:
+        """Start them. Where one of them has run a cell that is kept, all of the race do from here on."""
+        starter = self.starter
+        starter.start(contestants)
+        ran = next((one.ran_kept for one in contestants if one.active and one.ran_kept), "")
+        if not starter.keeps or not ran:
+            return
+        starter.keeps = False
+        starter.say(f"all cells run in these trials, those that are kept too ({ran})")
+        for one in contestants:
+            one.close()
+        self.rewind()
+        starter.start(contestants)
+
     def prepare(self, everyone: Sequence[Contestant]) -> None:
         """Those whose program has ended, or will end within the block, are started together: that takes less time than
         one by one, and than waiting for the end of each."""

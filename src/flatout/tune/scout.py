@@ -33,17 +33,18 @@ def scout(
     *,
     waits: bool = True,
     to_end: float = 0.0,
+    keeps: bool = False,
 ) -> Case:
     """Runs the program until enough steps were seen, or until it ends by itself. `waits`: also for places of the source
     that train or predict and that it has not come to. `to_end`: seconds that it is given to come to its end: if it
-    does, the case has the tree of the run."""
+    does, the case has the tree of the run. `keeps`: what marked cells of a notebook make is kept in `directory`."""
     from flatout.causes import diagnose
     from flatout.cures import name_offered
     from flatout.environment import summary
     from flatout.observe.reading import assemble
 
     directory.mkdir(parents=True, exist_ok=True)
-    command = prepared(launch, directory, ScoutSettings(waits, to_end))
+    command = prepared(launch, directory, ScoutSettings(waits, to_end, keeps))
     began = time.monotonic()
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     latest = min(deadline, began + LONGEST_SECONDS)

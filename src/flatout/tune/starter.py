@@ -7,14 +7,14 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from flatout.cures import find
 from flatout.measure.race import Exit
 from flatout.model.levers import parse
 from flatout.process.watchdog import Watchdog
-from flatout.trial.child_process import ChildProcess, Ended, Overdue
+from flatout.trial.child_process import ChildProcess, Ended, Launch, Overdue
 from flatout.trial.fork_servers import ForkServers
 from flatout.tune.contestant import Contestant
 
@@ -35,12 +35,17 @@ class Starter:
     tell: Callable[[str], None] = lambda text: None
     start_seconds: float = START_SECONDS
     """How long a start may take."""
+    keeps: bool = True
+    """Whether cells that are kept are restored. All trials of a race do the same."""
     took: list[float] = field(default_factory=list)
     """Seconds of each start so far."""
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def say(self, text: str) -> None:
         self.tell(text)
+
+    def launch_of(self, one: Contestant) -> Launch:
+        return one.launch if self.keeps else replace(one.launch, kept="")
 
     def start(self, contestants: Sequence[Contestant]) -> None:
         """Start programs, a few at a time, and wait until each is warm. Those that fail leave the race."""
@@ -61,7 +66,7 @@ class Starter:
         directory.mkdir(parents=True)
         one.directories.append(directory)
         try:
-            one.child = ChildProcess(one.launch, directory, self.watchdog, self.fork_servers)
+            one.child = ChildProcess(self.launch_of(one), directory, self.watchdog, self.fork_servers)
         except OSError as error:
             one.leave(Exit("failed", f"it could not be started: {error}"))
 
@@ -77,9 +82,12 @@ class Starter:
         except Overdue as overdue:
             one.leave(Exit("timeout", f"{overdue}, starting up"))
             return
-        one.report, one.done = warm.levers, warm.steps
+        one.report, one.done, one.ran_kept = warm.levers, warm.steps, warm.ran_kept
         if one.failed_levers():
             one.leave(Exit("failed", one.failed_levers()))
+            return
+        if one.ran_kept and one.starts > 1:
+            one.leave(Exit("failed", f"this start of it ran what earlier ones had restored ({one.ran_kept})"))
             return
         if one.idle() and not one.launch.warm_steps:  # after a fixed number of steps it may still come
             one.unchanged = True

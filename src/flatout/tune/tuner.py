@@ -19,6 +19,7 @@ from flatout.model.evidence.outcomes import LeverSkipped
 from flatout.model.levers import parse
 from flatout.model.vocabulary import INTERRUPTED, WHILE_TUNED
 from flatout.report.progress import Progress
+from flatout.tune import kept_cells
 from flatout.tune.claim import Claim, Claiming
 from flatout.tune.conclusions import FEWEST_STEPS, NO_TIME, TOO_SHORT, is_open
 from flatout.tune.confirmation import Confirmation
@@ -52,6 +53,7 @@ class Tuner:
             return self._conclude()
         finally:
             context.close()
+            kept_cells.remove(context.directory)
         case = self._conclude()
         if case.conclusion is None or case.conclusion.outcome != "undecided":
             context.journal.finish()
@@ -116,16 +118,19 @@ class Tuner:
             context.progress.phase("observing the program as it is")
             context.fork_servers.open()
             until = context.clock.exploring_until
+            directory = context.new_directory("scout")
             found = scout(
                 context.launch,
-                context.new_directory("scout"),
+                directory,
                 context.watchdog,
                 until,
                 context.progress.tick,
                 to_end=TO_END * context.clock.budget if self._asks_for_run() else 0.0,
+                keeps=kept_cells.asked_for(context.request),
             )
             if found.program.error == TOO_SHORT:
                 return found  # --resume looks again
+            kept_cells.take_over(context, directory)
             context.journal.keep_scouted(found, identity_of(context.launch.command, context.directory / "scout-1"))
         assert context.journal.scouted is not None
         return context.journal.scouted

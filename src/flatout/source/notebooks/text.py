@@ -20,7 +20,8 @@ _MAGIC = re.compile(r"^\s*(%|!|\?|(pip3?|conda) install |[\w.,= \[\]]+=\s*[%!])|
 CELL_MAGIC = re.compile(r"^\s*%%(?!time\b|timeit\b|capture\b)")
 _FUTURE = re.compile(r"from __future__ import ([\w, ]+?)\s*(?:#.*)?$")
 MARK = "#flatout-cell "
-_KEPT = "#flatout-kept "
+ORIGINAL = "#flatout-kept "
+"""How the comment begins that holds a line which is not Python."""
 
 
 class NotANotebook(Internal):
@@ -97,13 +98,13 @@ def source_of(cell: Any) -> str | None:
 def _python(source: str, number: int, book: Notebook, statement: Statement) -> list[str]:
     lines = source.split("\n")
     if CELL_MAGIC.match(source):
-        return [f"{statement(source, number)}  {_KEPT}{lines[0]}", *(_KEPT + line for line in lines[1:])]
+        return [f"{statement(source, number)}  {ORIGINAL}{lines[0]}", *(ORIGINAL + line for line in lines[1:])]
     if _is_python(source):
         return [_without_future(line, book) for line in lines]
     converted = _converted(lines, number, statement)
     if not _is_python("\n".join(converted)):
         book.broken.append(number)
-        return [_KEPT + line for line in lines]
+        return [ORIGINAL + line for line in lines]
     return [_without_future(line, book) for line in converted]
 
 
@@ -122,7 +123,7 @@ def _converted(lines: list[str], number: int, statement: Statement) -> list[str]
     for line in lines:
         if command:
             command.append(line)
-            converted.append(_KEPT + line)
+            converted.append(ORIGINAL + line)
         elif _MAGIC.search(line) is None or line.lstrip().startswith("#"):
             converted.append(line)
             continue
@@ -133,10 +134,10 @@ def _converted(lines: list[str], number: int, statement: Statement) -> list[str]
             first = command[0]
             indent = first[: len(first) - len(first.lstrip())]
             whole = " ".join(part.strip().removesuffix("\\").strip() for part in command)
-            converted[-len(command)] = f"{indent}{statement(whole, number)}  {_KEPT}{first}"
+            converted[-len(command)] = f"{indent}{statement(whole, number)}  {ORIGINAL}{first}"
             command = []
     if command:
-        converted[-len(command)] = f"pass  {_KEPT}{command[0]}"
+        converted[-len(command)] = f"pass  {ORIGINAL}{command[0]}"
     return converted
 
 
@@ -146,7 +147,7 @@ def _without_future(line: str, book: Notebook) -> str:
     if found is None:
         return line
     book.futures.update(name.strip() for name in found.group(1).split(","))
-    return f"pass  {_KEPT}{line}"
+    return f"pass  {ORIGINAL}{line}"
 
 
 def to_bytes(book: Notebook, text: str, before: bytes, begin: str = "") -> bytes:
@@ -161,8 +162,8 @@ def to_bytes(book: Notebook, text: str, before: bytes, begin: str = "") -> bytes
         if line.startswith(MARK):
             current = cells.setdefault(int(line[len(MARK) :]), [])
         else:
-            kept = line.find(_KEPT)
-            current.append(line[kept + len(_KEPT) :] if kept >= 0 else line)
+            kept = line.find(ORIGINAL)
+            current.append(line[kept + len(ORIGINAL) :] if kept >= 0 else line)
     _come_first(_added(begin.removesuffix("\n").split("\n") if begin else [], top), cells)
     _to_where_it_is_used(book, cells)
     try:

@@ -121,7 +121,7 @@ class Gate:
                 return  # a block in which values are read at each step is not at the program's own pace
             end = self._devices.finished()  # it is held with nothing queued: that would run in another's time
             self.warm = True
-            self._say(Warm(self.steps, end - self.warm_up.began, self._levers()))
+            self._say(Warm(self.steps, end - self.warm_up.began, self._levers(), self._trial.ran_kept))
         self._wait()
 
     def _report_block(self) -> None:

@@ -169,6 +169,24 @@ class Overlay:
             real = os.path.dirname(real)
         return False
 
+    def written(self) -> frozenset[tuple[object, ...]]:
+        """What the trial has written, made and deleted so far, temporary files among it. What only stands for a real
+        file or directory is nothing written."""
+        found: set[tuple[object, ...]] = {("deleted", path) for path in self.deleted}
+        with self.unguarded():
+            for top in filter(None, (self.files, os.environ.get("TMPDIR"))):
+                for folder, folders, files in os.walk(top):
+                    for path in (os.path.join(folder, name) for name in (*folders, *files)):
+                        stands_for = path.startswith(self.files) and os.path.isdir(self.shown(path))
+                        if self.links_out(path) or (stands_for and os.path.isdir(path)):
+                            continue
+                        with contextlib.suppress(OSError):
+                            seen = os.lstat(path)
+                            found.add(
+                                (path, seen.st_mode, 0 if os.path.isdir(path) else seen.st_mtime_ns, seen.st_size)
+                            )
+        return frozenset(found)
+
     # writing
 
     def write(self, path: Any, follow: bool = True, keep: bool = False, own: bool = False, tree: bool = False) -> Any:

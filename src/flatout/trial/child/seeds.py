@@ -8,6 +8,8 @@ makes TensorFlow draw one more number shifts nothing. What is drawn from the clo
 from __future__ import annotations
 
 import functools
+import importlib
+import pickle
 import random
 import sys
 import zlib
@@ -39,6 +41,21 @@ def install(seed: int) -> None:
     random.Random.seed = seeded  # type: ignore[method-assign]
     random.seed = random._inst.seed
     after_import("numpy.random", _seed_numpy)
+
+
+def state() -> bytes:
+    """Where `random`, `numpy.random` and the requests for entropy are."""
+    numpy = sys.modules.get("numpy.random")
+    return pickle.dumps((random.getstate(), numpy.get_state() if numpy is not None else None, dict(_requests)))
+
+
+def restore(state: bytes) -> None:
+    of_python, of_numpy, requests = pickle.loads(state)
+    random.setstate(of_python)
+    if of_numpy is not None:
+        importlib.import_module("numpy.random").set_state(of_numpy)
+    _requests.clear()
+    _requests.update(requests)
 
 
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from flatout.trial.settings import GateSettings, GuestSettings, TrialSettings, WholeSettings
+from flatout.trial.settings import GateSettings, GuestSettings, ScoutSettings, TrialSettings, WholeSettings
 
 if TYPE_CHECKING:
     from flatout.observe.observer import Observer
@@ -38,6 +38,10 @@ def make_trial(observer: Observer, settings: TrialSettings) -> None:
     if settings.perturbed:
         observer.more_probes.append(perturbed.probe_of(settings.seed))
     role = settings.role
+    if settings.kept or (isinstance(role, ScoutSettings) and role.keeps):
+        from flatout.trial.child.kept import cells
+
+        cells.install(observer, settings.kept)
     if isinstance(role, GuestSettings):
         importlib.import_module(role.module).start(observer, role.request)
     elif isinstance(role, GateSettings):

@@ -51,6 +51,11 @@ def install_unobserved(directory: str, also: Sequence[str], held: bool, moves: b
     after_import("tensorflow", lambda module: _redirect_tensorflow(lambda text: None))
 
 
+def written() -> frozenset[tuple[object, ...]]:
+    """What this trial has written so far."""
+    return _overlay.written() if _overlay is not None else frozenset()
+
+
 def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     _redirect_tensorflow(observer.note)
 

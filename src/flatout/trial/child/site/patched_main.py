@@ -14,7 +14,7 @@ import json
 import linecache
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import CodeType, TracebackType
 from typing import Any
 
@@ -92,10 +92,19 @@ def run(arguments: list[str], namespace: dict[str, Any]) -> None:
             text = stream.read()
     else:
         _show(program)
-    code = compile(text, program, "exec", dont_inherit=True)
+    codes = _codes(text, program, namespace)
     _clear(namespace)
     namespace.update(__file__=program, __loader__=importlib.machinery.SourceFileLoader("__main__", program))
-    exec(code, namespace)
+    for code in codes:
+        exec(code, namespace)
+
+
+def _codes(text: bytes, program: str, namespace: dict[str, Any]) -> Iterable[CodeType]:
+    """One, or several where a trial keeps cells of a notebook: then the module for that was imported before."""
+    cells: Any = sys.modules.get("flatout.trial.child.kept.cells")
+    if cells is None:
+        return [compile(text, program, "exec", dont_inherit=True)]
+    return cells.codes(text, program, namespace)  # type: ignore[no-any-return]
 
 
 def look_beside(program: str) -> None:
