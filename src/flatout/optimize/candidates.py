@@ -56,6 +56,11 @@ class Candidate:
     def name(self) -> str:
         return self.title or self.route.name
 
+    @property
+    def is_model_itself(self) -> bool:
+        """Whether it is the model as it was given, to which all others are compared."""
+        return self.route.name == BASELINE and self.given is None
+
     def drop(self, over: str, note: str) -> None:
         self.over, self.note = over, note
 

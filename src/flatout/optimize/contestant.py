@@ -45,6 +45,10 @@ class Contestant(race.Contestant):
     warm_ms: float = 1.0
     """The time of a call right after opening: a first estimate."""
     memory_bytes: int = 0
+    asked: int = 0
+    """Samples that it was last given to answer."""
+    held_out: int = 0
+    """Samples that there are."""
     meter: Meter = field(default_factory=Meter)
 
     @property
@@ -83,7 +87,9 @@ class Contestant(race.Contestant):
         assert self.worker is not None
         in_time = math.ceil(1e3 * seconds / self.warm_ms) * max(self.batch, 1)
         most = min(most, max(fewest, in_time))
-        self.worker.ask("answer", 20 * seconds + 60, feeds=self._feeds(subject), output=str(output), at_most=most)
+        limit = 20 * seconds + 60
+        told = self.worker.ask("answer", limit, feeds=self._feeds(subject), output=str(output), at_most=most)
+        self.asked, self.held_out = int(told["asked"]), int(told["held_out"])
         with np.load(output, allow_pickle=False) as stored:
             return [stored[f"out{i}"] for i in range(len(stored.files))]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +142,7 @@ class Optimizer:
                 raise ModelUnusable(TOO_SLOW if error.how == "timeout" else str(error)) from None
             evaluate = _evaluate_in(worker) if summary["judged"] else None
         budget = self.request.accuracy_budget(self.request.metric if summary["judged"] else None)
+        budget = replace(budget, first_output_only=bool(summary["first_output_only"]))
         return Outcome(Subject.read(directory), budget, summary["metric"], list(summary["notes"])), evaluate
 
     def _build(self, outcome: Outcome, builder: Builder) -> list[Contestant]:

@@ -30,9 +30,11 @@ def lower_is_better(metric: str | None) -> bool:
 class MetricEvaluator:
     """Evaluates the metric of a file of answers to the held-out samples, or to the first of them."""
 
-    def __init__(self, function: MetricFunction, labels: Sequence[Array]) -> None:
+    def __init__(self, function: MetricFunction, labels: Sequence[Array], first_output_only: bool = False) -> None:
         self.function = function
         self.labels = labels
+        self.first_output_only = first_output_only
+        """Whether the metric looks at no other output."""
         self.original: Sequence[Array] = ()
         """The original's answers to all held-out samples."""
         self._original_values: dict[int, float] = {}
@@ -65,6 +67,11 @@ class MetricEvaluator:
         kept = slice(len(outputs[0])) if of is None else np.flatnonzero(of)
         value = float(self.function([labels[kept] for labels in self.labels], outputs))
         return value if np.isfinite(value) else float("nan")
+
+
+def is_of_keras(metric: str | Callable[..., Any]) -> bool:
+    """By its name: then it is that of the first output, and says nothing of the others."""
+    return isinstance(metric, str) and ":" not in metric
 
 
 def metric_function(metric: str | Callable[..., Any]) -> MetricFunction:

@@ -76,7 +76,13 @@ class Prepared:
     notes: list[str]
 
     def summary(self) -> dict[str, Any]:
-        return {"metric": self.metric, "notes": self.notes, "judged": self.evaluator is not None}
+        first = self.evaluator is not None and self.evaluator.first_output_only
+        return {
+            "metric": self.metric,
+            "notes": self.notes,
+            "judged": self.evaluator is not None,
+            "first_output_only": first,
+        }
 
 
 def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepared:
@@ -162,7 +168,7 @@ def _evaluator(
             f"{name or 'The metric'} compares answers with labels, and the data has none. Add labels (`y` in an .npz, "
             "the second of a pair in a dataset), or leave the metric out: then agreement with the original is measured."
         )
-    return metric.MetricEvaluator(metric.metric_function(requested), labels)
+    return metric.MetricEvaluator(metric.metric_function(requested), labels, metric.is_of_keras(requested))
 
 
 def _inputs_from_data(samples: Samples | None, shapes: Mapping[str, Sequence[int]]) -> tuple[DeclaredInput, ...]:

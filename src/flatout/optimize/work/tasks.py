@@ -116,9 +116,10 @@ class Tasks:
             raise ProcessFailed(
                 "The worker was asked to run a model before it had opened one. This is a fault of flatout."
             )
-        answers = answers_of(self._runner, read_arrays(feeds), self._batch, at_most)
-        write_arrays(Path(output), "out", answers)
-        return {"samples": len(answers[0])}
+        samples = read_arrays(feeds)
+        write_arrays(Path(output), "out", answers_of(self._runner, samples, self._batch, at_most))
+        held_out = len(samples[0])
+        return {"asked": min(held_out, at_most or held_out), "held_out": held_out}
 
     def time(self, seconds: float, at_least: int) -> dict[str, Any]:
         """Call it for about this long. Returns the milliseconds of each call."""
