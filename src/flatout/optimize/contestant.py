@@ -17,7 +17,7 @@ from flatout.optimize.candidates import Candidate
 from flatout.optimize.energy import Meter
 from flatout.process.worker import Worker, WorkFailed
 from flatout.routes._route import Setting
-from flatout.subject import Array, Subject
+from flatout.subject import Array, Subject, written_arrays
 
 BLOCK_SECONDS = 0.15
 OPEN_SECONDS = 120.0
@@ -90,8 +90,7 @@ class Contestant(race.Contestant):
         limit = 20 * seconds + 60
         told = self.worker.ask("answer", limit, feeds=self._feeds(subject), output=str(output), at_most=most)
         self.asked, self.held_out = int(told["asked"]), int(told["held_out"])
-        with np.load(output, allow_pickle=False) as stored:
-            return [stored[f"out{i}"] for i in range(len(stored.files))]
+        return written_arrays(output, "out")
 
     def _feeds(self, subject: Subject) -> list[str]:
         """In the order of the artefact's inputs: a file made elsewhere may have another."""
@@ -132,15 +131,16 @@ class Contestant(race.Contestant):
         return 1e3 * seconds if seconds is not None else None
 
     def call_times(self) -> list[float]:
-        """Milliseconds of every call."""
-        return [1e3 * seconds for block in self.blocks if block is not None for seconds in block.times]
+        """Milliseconds of every call in the rounds that count."""
+        counted = self.blocks[self.counts_from :]
+        return [1e3 * seconds for block in counted if block is not None for seconds in block.times]
 
     def latency(self) -> Latency | None:
         times = self.call_times()
         if not times:
             return None
         p50, p95, p99 = (float(value) for value in np.percentile(times, (50, 95, 99)))
-        blocks = (block for block in self.blocks if isinstance(block, Block))
+        blocks = (block for block in self.blocks[self.counts_from :] if isinstance(block, Block))
         joules = [block.joules / block.units for block in blocks if block.joules is not None]
         return Latency(
             batch=self.batch,

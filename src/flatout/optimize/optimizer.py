@@ -12,11 +12,11 @@ from typing import Any
 from flatout.environment.machine import cores, free_memory
 from flatout.measure.race import Exit, Race, Rules, TimeLimit
 from flatout.model.errors import ModelUnusable
-from flatout.optimize import artefact, time_budget
+from flatout.optimize import artefact, other_batches, time_budget
 from flatout.optimize.builder import KEPT_FREE, Accuracy, Builder, Evaluate, Processes
 from flatout.optimize.candidates import BASELINE, Candidate, CandidateList, RouteChoice, Skipped
 from flatout.optimize.checks import AccuracyBudget
-from flatout.optimize.claim import Claim, claim_seconds, make_claim, other_batch_seconds
+from flatout.optimize.claim import Claim, claim_seconds, make_claim
 from flatout.optimize.contestant import Contestant
 from flatout.optimize.layouts import LAYOUTS
 from flatout.optimize.request import OptimizeRequest
@@ -120,7 +120,7 @@ class Optimizer:
         """When racing has to end: what a claim takes at least is known by how long processes take to open."""
         now, end = time.monotonic(), self._time_at(1.0)
         needed = claim_seconds(builder.open_seconds, finalists=1, groups=1)
-        needed += (len(builder.subject.batches) - 1) * other_batch_seconds(builder.open_seconds)
+        needed += (len(builder.subject.batches) - 1) * other_batches.seconds(builder.open_seconds)
         return min(self._time_at(RACE_SHARE), max(end - needed, now + CLAIM_SHARE * (end - now)))
 
     def _time_at(self, share: float) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.measure.agreement import relative_error
+from flatout.measure.agreement import difference
 from flatout.measure.processors import Mark
 from flatout.model.errors import ProcessFailed, RouteNotNeeded
 from flatout.optimize import odd_samples
@@ -19,7 +19,7 @@ from flatout.process.memory import peak_bytes
 from flatout.routes import _conversions, find
 from flatout.routes._kept import Kept
 from flatout.routes._route import Runner
-from flatout.subject import Array, Subject, any_length, in_batches, plain_array, write_arrays
+from flatout.subject import Array, Subject, any_length, for_size, in_batches, plain_array, write_arrays
 
 FEEDS = 8
 """Number of different inputs that a timed block cycles through."""
@@ -27,8 +27,6 @@ FEED_BYTES = 64 << 20
 WARM_CALLS = 3
 ALIKE = 1e-3
 """Largest relative difference from the original for samples of other lengths."""
-OTHER_BATCH = 3
-"""Samples that a loader is given at once, besides the batch that was measured."""
 
 
 class Tasks:
@@ -146,36 +144,32 @@ class Tasks:
         return {"times": times, "cpu_ms": cpu * 1e3 / len(times), "taken": taken, "peak_bytes": peak_bytes()}
 
     def run_written(
-        self, version: str, inputs: list[str], outputs: list[str], feeds: list[str], batch: int, output: str
+        self,
+        version: str,
+        inputs: list[str],
+        outputs: list[str],
+        feeds: list[str],
+        batch: int,
+        output: str,
+        sizes: list[int],
     ) -> dict[str, Any]:
-        """Run what was written for a server, by the names in it."""
+        """Run what was written for a server, by the names in it; see `answer_sizes`."""
         from flatout.optimize.layouts import trial
 
-        answers = answers_of(trial.open_written(Path(version), inputs, outputs), read_arrays(feeds), batch, None)
-        write_arrays(Path(output), "out", answers)
-        return {"samples": len(answers[0])}
+        runner = trial.open_written(Path(version), inputs, outputs)
+        return {"refused": answer_sizes(runner, read_arrays(feeds), batch, sizes, Path(output))}
 
     def run_loader(
-        self, path: str, directory: str, batch: int, feeds: list[str], output: str, other: str = ""
+        self, path: str, directory: str, batch: int, feeds: list[str], output: str, sizes: list[int]
     ) -> dict[str, Any]:
-        """Run the artefact's loader as its user would: from its file. `other`: a file for answers to another batch."""
-        runner, samples = loaded(path, directory), read_arrays(feeds)
-        answers = answers_of(runner, samples, batch, None)
-        write_arrays(Path(output), "out", answers)
-        problem = ""
-        if other:
-            try:
-                again = runner([array[:OTHER_BATCH] for array in samples])
-                write_arrays(Path(other), "out", [plain_array(array) for array in again])
-            except Exception as error:  # the artefact takes one batch size alone
-                problem = " ".join(str(error).split())[:200] or type(error).__name__
-        return {"samples": len(answers[0]), "problem": problem}
+        """Run the artefact's loader as its user would: from its file; see `answer_sizes`."""
+        runner = loaded(path, directory)
+        return {"refused": answer_sizes(runner, read_arrays(feeds), batch, sizes, Path(output))}
 
-    def run_odd(self, path: str, directory: str, subject: str, batch: int, integers: bool) -> dict[str, Any]:
-        """What the loader makes of NaN and infinity, or of integers out of range, if that is not the original's."""
-        samples = odd_samples.out_of_range if integers else odd_samples.unfinite
-        model = Subject.read(Path(subject))
-        return {"differs": odd_samples.differs(model, batch, loaded(path, directory), samples)}
+    def run_odd(self, path: str, directory: str, subject: str, batch: int, kind: str) -> dict[str, Any]:
+        """What the loader makes of one kind of odd samples, if that is not the original's."""
+        _, samples = odd_samples.KINDS[kind]
+        return {"differs": odd_samples.differs(Subject.read(Path(subject)), batch, loaded(path, directory), samples)}
 
     def run_other_lengths(self, path: str, directory: str, subject: str, batch: int) -> dict[str, Any]:
         """Give the loader samples of other lengths: it answers as the original does, or refuses them."""
@@ -191,8 +185,7 @@ class Tasks:
             except Exception as error:
                 refused = " ".join(str(error).split())[:200] or type(error).__name__
                 continue
-            alike = [one.shape == other.shape for one, other in zip(expected, given, strict=True)]
-            if not all(alike) or relative_error(expected, given) > ALIKE:
+            if difference(expected, given, ALIKE):
                 shapes = ", ".join(str(array.shape) for array in arrays)
                 return {"answered": False, "problem": f"it answers samples of other lengths ({shapes}) wrongly"}
             answered += 1
@@ -217,6 +210,24 @@ def answers_of(runner: Runner, samples: list[Array], batch: int, at_most: int | 
     if batch == 0:
         return [np.stack(column) for column in zip(*pieces, strict=True)]
     return [np.concatenate(column)[:count] for column in zip(*pieces, strict=True)]
+
+
+def answer_sizes(runner: Runner, samples: list[Array], batch: int, sizes: list[int], output: Path) -> dict[str, str]:
+    """Write the answers to these samples, and those to other numbers of them at once, each into a file of its own.
+
+    Returns why some numbers are refused: text by number.
+    """
+    write_arrays(output, "out", answers_of(runner, samples, batch, None))
+    refused = {}
+    for size in sizes:
+        rows = np.arange(size) % len(samples[0])
+        try:
+            given = [plain_array(array) for array in runner([np.ascontiguousarray(array[rows]) for array in samples])]
+        except Exception as error:
+            refused[str(size)] = " ".join(str(error).split())[:200] or type(error).__name__
+        else:
+            write_arrays(for_size(output, size), "out", given)
+    return refused
 
 
 def read_arrays(feeds: list[str]) -> list[Array]:
