@@ -18,7 +18,7 @@ from flatout.optimize import artefact
 from flatout.optimize.candidates import BASELINE, Candidate
 from flatout.optimize.claim import Claim
 from flatout.optimize.contestant import Contestant
-from flatout.optimize.optimizer import Outcome
+from flatout.optimize.optimizer import NOT_RACED, Outcome
 from flatout.optimize.pareto import mark_front
 from flatout.optimize.request import OptimizeRequest
 from flatout.optimize.tried import Tried
@@ -57,10 +57,10 @@ def _race_trials(outcome: Outcome) -> list[Trial]:
             continue  # listed among the skipped routes
         raced_settings = sorted(raced.get(id(candidate), []), key=lambda pair: pair[1].call_ms() or float("inf"))
         if candidate.over or not raced_settings:
-            status: Literal["timeout", "failed"] = "timeout" if candidate.over == "timeout" else "failed"
+            status: Literal["timeout", "failed"] = "failed" if candidate.over == "failed" else "timeout"
             serving = _serving(candidate, None)
             trials.append(
-                Trial((candidate.name,), status, None, _parity(candidate), candidate.note,
+                Trial((candidate.name,), status, None, _parity(candidate), candidate.note or NOT_RACED,
                       candidate.equivalence, stage="route", serving=serving)
             )  # fmt: skip
             continue
@@ -220,9 +220,11 @@ def verdict(outcome: Outcome, request: OptimizeRequest, command: Sequence[str] =
     if claim is None or claim.winner is None:
         itself = next((one for one in outcome.candidates if one.is_model_itself and one.over), None)
         why = f", the model itself neither ({itself.note})" if itself is not None else ""
+        if claim is not None and claim.lost:
+            return f"Nothing was handed over: {claim.lost}. Keep serving the original. {text}"
         return f"No route passed its checks{why}: there is no artefact, keep serving the original. {text}"
     winner = claim.winner
-    fixed = f"{_fixed(outcome, winner)}{_unshown(outcome, winner)}"
+    fixed = f"{_fixed(outcome, winner)}{_unshown(outcome, winner, request.objective)}"
     if winner.candidate.is_model_itself:
         kept = f"he artefact is the model itself, as a SavedModel. {claim.unserved} ".replace("  ", " ")
         better = BETTER[request.objective]
@@ -232,7 +234,8 @@ def verdict(outcome: Outcome, request: OptimizeRequest, command: Sequence[str] =
         return f"Nothing that passed its checks {better}: t{kept}{fixed}{text}"
     changes = _accuracy(outcome, winner) + _size(claim, winner, request.objective)
     times = _times(winner.latency(), claim.race.baselines[0].latency(), claim.speedup)
-    undecided = "Undecided: " if claim.speedup is None or (tried.open and not _pays(claim, winner, request)) else ""
+    unmeasured = claim.speedup is None and request.objective not in ("size", "memory")
+    undecided = "Undecided: " if unmeasured or (tried.open and not _pays(claim, winner, request)) else ""
     at = f" at batch {winner.batch}" if winner.batch > 1 or len(outcome.subject.batches) > 1 else ""
     return f"{undecided}{winner.name}: {_speed(claim.speedup)}{times}{at}{changes}. {fixed}{text}"
 
@@ -247,14 +250,20 @@ def _pays(claim: Claim, winner: Contestant, request: OptimizeRequest) -> bool:
     return claim.speedup is not None and claim.speedup.low > WORTH
 
 
-def _unshown(outcome: Outcome, winner: Contestant) -> str:
-    """Of what looked faster, and may be good enough: there were too few samples to show it."""
-    times = {id(one.candidate): one.call_ms() for race in outcome.heats for one in (*race.baselines, *race.contestants)}
-    limit = times.get(id(winner.candidate)) or 0.0
-    for one in outcome.candidates:
-        looked = times.get(id(one)) or math.inf
-        if one.checked is not None and one.checked.unshown and looked < limit:
-            return f"{one.name} looked faster and is not handed over: {one.checked.problem}. "
+def _unshown(outcome: Outcome, winner: Contestant, objective: str) -> str:
+    """Of what looked better, and may be accurate enough: there were too few samples to show it."""
+    raced: dict[int, float] = {}
+    for one in (one for race in outcome.heats for one in (*race.baselines, *race.contestants)):
+        cost = one.candidate.size_bytes if objective == "size" else one.call_ms() or math.inf
+        raced[id(one.candidate)] = min(cost, raced.get(id(one.candidate), math.inf))
+    limit = 0.0 if objective == "memory" else raced.get(id(winner.candidate), 0.0)
+    for candidate in outcome.candidates:
+        unshown = candidate.checked is not None and candidate.checked.unshown
+        if unshown and raced.get(id(candidate), math.inf) < limit:
+            looked = BETTER[objective].removeprefix("is ")
+            return (
+                f"{candidate.name} looked {looked} and is not handed over: {candidate.note.removeprefix('check: ')}. "
+            )
     return ""
 
 

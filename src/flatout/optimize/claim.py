@@ -66,6 +66,13 @@ class Claim:
     """Why the artefact was not written for that server, as a sentence: of the model itself alone."""
     notes: list[str] = field(default_factory=list)
 
+    lost: str = ""
+    """Why there is no artefact although something had passed."""
+
+    def withdraw(self, why: str) -> None:
+        """The artefact is not there: nothing is handed over."""
+        self.winner, self.artefact, self.served, self.lost = None, None, "", why
+
     def latencies(self) -> tuple[Latency, ...]:
         latencies = []
         if self.winner is not None and (found := self.winner.latency()) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from typing import Any
 
 from flatout.environment.machine import cores, free_memory
 from flatout.measure.race import Exit, Race, Rules, TimeLimit
-from flatout.model.errors import ModelUnusable
+from flatout.model.errors import InvalidOption, ModelUnusable
 from flatout.optimize import artefact, other_batches, time_budget
 from flatout.optimize.builder import KEPT_FREE, Accuracy, Builder, Evaluate, Processes
 from flatout.optimize.candidates import BASELINE, Candidate, CandidateList, RouteChoice, Skipped
@@ -46,6 +47,8 @@ TOO_SLOW = (
     f"Opening the model and asking it for the answers to the samples took more than {PREPARE_SECONDS:.0f} s. Give "
     "fewer samples (--samples), or run it on a machine that does nothing else."
 )
+FEWEST_MIXED, FAR_OFF = 4, 6.0
+"""Answers mixed up so often, and by so many standard deviations worse than those: then the direction is wrong."""
 NOT_RACED = "there was no time left to race it: give more with --budget"
 
 
@@ -143,6 +146,8 @@ class Optimizer:
             evaluate = _evaluate_in(worker) if summary["judged"] else None
         budget = self.request.accuracy_budget(self.request.metric if summary["judged"] else None)
         budget = replace(budget, first_output_only=bool(summary["first_output_only"]))
+        if summary["judged"] and self.request.lower_is_better is None:
+            expect_direction(budget, float(summary["metric"]), summary["mixed_up"])
         return Outcome(Subject.read(directory), budget, summary["metric"], list(summary["notes"])), evaluate
 
     def _build(self, outcome: Outcome, builder: Builder) -> list[Contestant]:
@@ -195,6 +200,22 @@ class Optimizer:
                 one.close()
 
 
+def expect_direction(budget: AccuracyBudget, value: float, mixed_up: Sequence[float]) -> None:
+    """Refuse a direction that was guessed by the name of the metric, where the model would be far better if it had
+    answered other samples. `mixed_up`: the metric of its answers given to others."""
+    if len(mixed_up) < FEWEST_MIXED:
+        return
+    middle, spread = statistics.fmean(mixed_up), statistics.stdev(mixed_up)
+    if budget.drop(value, middle) <= FAR_OFF * max(spread, 1e-6 * abs(value)):
+        return
+    guessed, other = ("lower", "higher") if budget.lower_is_better else ("higher", "lower")
+    raise InvalidOption(
+        f"{budget.metric} of the model is {value:.4g}, and {middle:.4g} where its answers are given to other samples. By "
+        f"its name {guessed} would be better; by these numbers {other} is. Say --{other}-is-better, or "
+        f"--{guessed}-is-better if that is meant."
+    )
+
+
 def _open_while_memory_lasts(
     waiting: Sequence[Contestant], builder: Builder
 ) -> tuple[list[Contestant], list[Contestant]]:
@@ -215,9 +236,17 @@ def _open(one: Contestant, builder: Builder) -> None:
         builder.open(one)
     except WorkFailed as error:
         one.fail(error)
+        _drop(one, "timeout" if error.how == "timeout" else "failed", f"run: {error}")
         return
     if reason := builder.too_slow(one):
         one.leave(Exit("timeout", reason))
+        _drop(one, "timeout", reason)
+
+
+def _drop(one: Contestant, over: str, note: str) -> None:
+    """Of a setting that is not the first one, nothing follows for the others."""
+    if one.setting == one.candidate.settings[0]:
+        one.candidate.drop(over, note)
 
 
 def _evaluate_in(worker: Worker) -> Evaluate:

@@ -74,6 +74,8 @@ class Prepared:
     metric: float | None
     """The original's metric on the held-out samples."""
     notes: list[str]
+    mixed_up: list[float] = field(default_factory=list)
+    """The metric when the original's answers are given to other samples."""
 
     def summary(self) -> dict[str, Any]:
         first = self.evaluator is not None and self.evaluator.first_output_only
@@ -82,6 +84,7 @@ class Prepared:
             "notes": self.notes,
             "judged": self.evaluator is not None,
             "first_output_only": first,
+            "mixed_up": self.mixed_up,
         }
 
 
@@ -130,7 +133,7 @@ def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepa
         raise DataUnusable(
             f"{request.metric or 'The metric'} of the original is not a number: labels or answers do not fit it."
         )
-    return Prepared(subject, evaluator, value, notes)
+    return Prepared(subject, evaluator, value, notes, evaluator.mixed_up())
 
 
 def _written(subject: Subject, model: Original, parts: writer.Parts, notes: list[str]) -> Subject:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import math
 import time
+import zipfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from flatout.measure.agreement import difference
 from flatout.measure.processors import Mark
 from flatout.model.errors import ProcessFailed, RouteNotNeeded
 from flatout.optimize import odd_samples
-from flatout.process.memory import peak_bytes
+from flatout.process.memory import forget_peak, peak_bytes
 from flatout.routes import _conversions, find
 from flatout.routes._kept import Kept
 from flatout.routes._route import Runner
@@ -87,11 +89,10 @@ class Tasks:
 
         `finite`: with the check of the inputs that the artefact's loader makes.
         """
-        samples = read_arrays(feeds)
-        batch_bytes = max(1, sum(array[:1].nbytes for array in samples) * max(batch, 1))
-        count = max(1, min(FEEDS, FEED_BYTES // batch_bytes))
-        self._feeds = list(in_batches(samples, batch, at_most=max(batch, 1) * count))
-        del samples
+        batch_bytes = max(1, sum(array.nbytes for array in first_rows(feeds, 1)) * max(batch, 1))
+        rows = max(batch, 1) * max(1, min(FEEDS, FEED_BYTES // batch_bytes))
+        # No more than these: the peak of the memory is to be that of serving.
+        self._feeds = list(in_batches(first_rows(feeds, rows), batch))
         began = time.perf_counter()
         runner = find(route).open(Path(directory), setting, batch)
         self._runner, self._batch = odd_samples.finite_only(runner) if finite else runner, batch
@@ -117,6 +118,9 @@ class Tasks:
         samples = read_arrays(feeds)
         write_arrays(Path(output), "out", answers_of(self._runner, samples, self._batch, at_most))
         held_out = len(samples[0])
+        del samples
+        gc.collect()
+        forget_peak()  # the samples of the check are no part of serving
         return {"asked": min(held_out, at_most or held_out), "held_out": held_out}
 
     def time(self, seconds: float, at_least: int) -> dict[str, Any]:
@@ -228,6 +232,27 @@ def answer_sizes(runner: Runner, samples: list[Array], batch: int, sizes: list[i
         else:
             write_arrays(for_size(output, size), "out", given)
     return refused
+
+
+def first_rows(feeds: list[str], count: int) -> list[Array]:
+    """The first rows of each array, without reading the rest."""
+    path, *names = feeds
+    with zipfile.ZipFile(path) as stored:
+        return [_first_rows(stored, f"{name}.npy", count) for name in names]
+
+
+def _first_rows(stored: zipfile.ZipFile, name: str, count: int) -> Array:
+    with stored.open(name) as stream:
+        version = np.lib.format.read_magic(stream)
+        header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
+        shape, by_columns, dtype = header(stream) if header is not None else ((), True, np.dtype("V1"))
+        if not by_columns and shape and shape[0] > count and not dtype.hasobject:
+            row_bytes = dtype.itemsize * math.prod(shape[1:])
+            rows = np.frombuffer(bytearray(stream.read(count * row_bytes)), dtype)
+            return rows.reshape(count, *shape[1:])
+    with stored.open(name) as stream:
+        whole: Array = np.lib.format.read_array(stream, allow_pickle=False)
+    return whole[:count] if whole.ndim else whole
 
 
 def read_arrays(feeds: list[str]) -> list[Array]:
