@@ -89,12 +89,12 @@ class CheckResult:
         return self.error <= FLOAT32_ERROR and not self.discrete
 
 
-def check_contents(route: Route, contents: Contents, parameters: int) -> str:
+def check_contents(route: Route, contents: Contents, parameters: int, *, states_precision: bool = True) -> str:
     """What is wrong with the weights and the precision in the files; empty if nothing is."""
     if contents.weights < MIN_SHARE_OF_WEIGHTS * parameters:
         return f"it contains {contents.weights:,} weights; the original has {parameters:,}"
     computes = contents.computes
-    if not computes:
+    if not computes or not states_precision:
         return ""
     counts = ", ".join(f"{count} in {name}" for name, count in computes.items())
     if route.precision == "float32" and set(computes) - {"float32"}:

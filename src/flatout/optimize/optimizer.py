@@ -29,6 +29,7 @@ from flatout.routes import catalogue
 from flatout.routes._kept import home
 from flatout.subject import Subject
 from flatout.subject.preparation import Prepared
+from flatout.subject.samples import row_digests
 
 PREPARE_SECONDS = 300.0
 EVALUATE_SECONDS = 120.0
@@ -49,6 +50,10 @@ TOO_SLOW = (
 )
 FEWEST_MIXED, FAR_OFF = 4, 6.0
 """Answers mixed up so often, and by so many standard deviations worse than those: then the direction is wrong."""
+OTHER_ORDER = (
+    "the data came in another order when it was read again, so samples that it was made with may be among those of the "
+    "check. Give data that comes in the same order each time (a seed, or a file)"
+)
 NOT_RACED = "there was no time left to race it: give more with --budget"
 
 
@@ -155,8 +160,12 @@ class Optimizer:
         source = CandidateList(catalogue(), subject, self.directory / "candidates", cores())
         outcome.candidates, outcome.skipped = source.from_routes(self.choice)
         outcome.candidates += [source.from_comparison_file(path) for path in self.request.compare]
-        for path in self.request.compressed:
-            outcome.candidates += source.from_compressed_file(path, self.choice)
+        if not _same_order(self.request.compressed_order, subject):
+            outcome.skipped += [Skipped(path.name, OTHER_ORDER) for path in self.request.compressed]
+            outcome.notes.append(f"What --compress made is not raced: {OTHER_ORDER}.")
+        else:
+            for path in self.request.compressed:
+                outcome.candidates += source.from_compressed_file(path, self.choice)
         self.progress.phase(f"converting and checking {len(outcome.candidates)} candidates")
         baseline = [one for one in outcome.candidates if one.route.name == BASELINE and one.given is None]
         contestants = builder.build(baseline, self._race_batch(subject))
@@ -200,6 +209,14 @@ class Optimizer:
                 one.close()
 
 
+def _same_order(order: Sequence[str], subject: Subject) -> bool:
+    """Whether the compression was given the same samples for calibration, so that it has seen none of the others."""
+    if not order:
+        return True
+    now = row_digests(subject.samples("calibration"), len(order))
+    return list(order[: len(now)]) == now
+
+
 def expect_direction(budget: AccuracyBudget, value: float, mixed_up: Sequence[float]) -> None:
     """Refuse a direction that was guessed by the name of the metric, where the model would be far better if it had
     answered other samples. `mixed_up`: the metric of its answers given to others."""
@@ -210,8 +227,8 @@ def expect_direction(budget: AccuracyBudget, value: float, mixed_up: Sequence[fl
         return
     guessed, other = ("lower", "higher") if budget.lower_is_better else ("higher", "lower")
     raise InvalidOption(
-        f"{budget.metric} of the model is {value:.4g}, and {middle:.4g} where its answers are given to other samples. By "
-        f"its name {guessed} would be better; by these numbers {other} is. Say --{other}-is-better, or "
+        f"{budget.metric} of the model is {value:.4g}, and {middle:.4g} where its answers are given to other samples. "
+        f"By its name {guessed} would be better; by these numbers {other} is. Say --{other}-is-better, or "
         f"--{guessed}-is-better if that is meant."
     )
 

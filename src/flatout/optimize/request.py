@@ -52,6 +52,9 @@ class OptimizeRequest:
     compressed: tuple[Path, ...] = ()
     """Compressed forms of the model: checked and raced like routes, and handed over if one wins."""
 
+    compressed_order: tuple[str, ...] = ()
+    """Digests of the first calibration samples that the compression was given (`subject.samples`)."""
+
     seconds: float | None = None
     """Time budget. None: by the size and speed of the model (`time_budget`)."""
     cache: bool = True

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
-import math
 import time
-import zipfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from flatout.measure.agreement import difference
 from flatout.measure.processors import Mark
 from flatout.model.errors import ProcessFailed, RouteNotNeeded
 from flatout.optimize import odd_samples
+from flatout.optimize.work.sample_files import first_rows, read_arrays
 from flatout.process.memory import forget_peak, peak_bytes
 from flatout.routes import _conversions, find
 from flatout.routes._kept import Kept
@@ -232,30 +231,3 @@ def answer_sizes(runner: Runner, samples: list[Array], batch: int, sizes: list[i
         else:
             write_arrays(for_size(output, size), "out", given)
     return refused
-
-
-def first_rows(feeds: list[str], count: int) -> list[Array]:
-    """The first rows of each array, without reading the rest."""
-    path, *names = feeds
-    with zipfile.ZipFile(path) as stored:
-        return [_first_rows(stored, f"{name}.npy", count) for name in names]
-
-
-def _first_rows(stored: zipfile.ZipFile, name: str, count: int) -> Array:
-    with stored.open(name) as stream:
-        version = np.lib.format.read_magic(stream)
-        header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
-        shape, by_columns, dtype = header(stream) if header is not None else ((), True, np.dtype("V1"))
-        if not by_columns and shape and shape[0] > count and not dtype.hasobject:
-            row_bytes = dtype.itemsize * math.prod(shape[1:])
-            rows = np.frombuffer(bytearray(stream.read(count * row_bytes)), dtype)
-            return rows.reshape(count, *shape[1:])
-    with stored.open(name) as stream:
-        whole: Array = np.lib.format.read_array(stream, allow_pickle=False)
-    return whole[:count] if whole.ndim else whole
-
-
-def read_arrays(feeds: list[str]) -> list[Array]:
-    path, *names = feeds
-    with np.load(path, allow_pickle=False) as stored:
-        return [stored[name] for name in names]
