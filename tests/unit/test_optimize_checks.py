@@ -13,7 +13,7 @@ from flatout.routes import catalogue
 from flatout.routes._route import Contents
 from flatout.routes.litert import Float32, Int8
 from flatout.routes.tensorflow import Bfloat16
-from flatout.subject.metric import MetricEvaluator, lower_is_better
+from flatout.subject.metric import MetricEvaluator, is_of_keras, lower_is_better
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import coverage
@@ -165,6 +165,9 @@ def test_weights_and_precision_in_the_files():
     assert "stated as float32" in checks.check_contents(Float32(), Contents(1000, 1000, {"int8": 5}), 1000)
     assert not checks.check_contents(Int8(), Contents(1000, 1000, {"int8": 4, "float32": 1}), 1000)
     assert not checks.check_contents(Int8(), Contents(1000, 1000), 1000)  # the format does not tell; the answers will
+    compressed = Contents(1000, 1000, {"int8": 5})
+    assert not checks.check_contents(Float32(), compressed, 1000, states_precision=False)
+    assert "contains 3 weights" in checks.check_contents(Float32(), Contents(3, 3), 1000, states_precision=False)
 
 
 @pytest.mark.parametrize(
@@ -204,6 +207,28 @@ def test_every_route_says_who_it_is():
         assert name == route.name
         assert all((route.family, route.format, route.precision, route.equivalence))
         assert type(route).__module__.startswith("flatout.routes.")
+
+
+def test_a_metric_of_keras_looks_at_the_first_output_alone():
+    assert is_of_keras("accuracy")
+    assert not is_of_keras("mine:accuracy")
+    assert not is_of_keras(share_right)
+
+
+def test_answers_that_are_mixed_up_are_worth_what_chance_is():
+    labels = np.arange(64) % 4
+    evaluator = MetricEvaluator(share_right, [labels])
+    evaluator.original = [labels]
+    assert evaluator.evaluate([labels]) == 1.0
+    mixed = evaluator.mixed_up()
+    assert len(mixed) == 8
+    assert np.mean(mixed) < 0.5
+
+    def particular(labels, outputs):
+        raise ValueError("each group has to be whole")
+
+    evaluator.function = particular
+    assert evaluator.mixed_up() == []
 
 
 # ── the bound of the drop ────────────────────────────────────────────────────────────────────────────────────────────

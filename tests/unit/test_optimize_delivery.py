@@ -16,9 +16,10 @@ from flatout.optimize import artefact, delivery, odd_samples, other_batches
 from flatout.optimize.candidates import Candidate
 from flatout.optimize.checks import AccuracyBudget
 from flatout.optimize.contestant import Block, Contestant
+from flatout.optimize.layouts import Layout, trial
 from flatout.optimize.work.tasks import Tasks
 from flatout.process.worker import WorkFailed
-from flatout.routes._route import run_loader
+from flatout.routes._route import End, run_loader
 from flatout.routes.litert import Float32, Int8
 from flatout.subject import Subject, Tensor, write_arrays
 
@@ -193,6 +194,56 @@ def test_a_loader_may_refuse_some_numbers(tmp_path: Path, builder: Any) -> None:
 def test_an_imprecise_artefact_may_answer_few_samples_as_it_answered_them_before(tmp_path: Path, builder: Any) -> None:
     rough = [SAMPLES * 2 + np.float32(0.4), SAMPLES.argmax(1)]
     assert delivered(tmp_path, builder, contestant(tmp_path, "scores = scores + np.float32(.4)"), rough) == ""
+
+
+# ── what is written for a server ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class Served(Planted):
+    def ends(self, directory: Path) -> Any:
+        return [End("x", "float32", (None, 4))], [End("a", "float32", (None, 4)), End("b", "int64", (None,))]
+
+
+class Server(Layout):
+    name, server = "triton", "a server"
+
+    def unsuited(self, route: Any) -> str:
+        return ""
+
+    def write(self, one: Any, target: Path) -> Path:
+        target.mkdir()
+        return target
+
+    def command(self, one: Any, target: Path) -> str:
+        return f"serve {target.name}"
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("pass", ""),
+        ("classes = 3 - classes", "output 1 differs in"),
+        ("classes = classes.astype('float64')", "output 1 is float64; the original's is int64"),
+        ("return [scores]", "it has 1 outputs; the original has 2"),
+        ("scores = np.where(scores > 1, np.inf, scores)", "output 0 has NaN or infinity in other places"),
+        ("if len(x) == 3: raise ValueError('one at a time')", "batches of 3: one at a time"),
+        ("scores = scores if len(x) == 1 else scores * 0", "its answers to 3 samples at once agree to"),
+    ],
+)
+def test_what_is_written_for_a_server_answers_as_the_artefact(
+    tmp_path: Path, builder: Any, monkeypatch: pytest.MonkeyPatch, what: str, said: str
+) -> None:
+    one = contestant(tmp_path, route=Served)
+    target = tmp_path / "artefact"
+    made = artefact.unfinished(target)
+    assert delivery.deliver(one, [SAMPLES * 2, SAMPLES.argmax(1)], builder, made) == ""
+    source = LOADER.format(what=what)
+    monkeypatch.setattr(trial, "open_written", lambda version, inputs, outputs: run_loader(source, version))
+    monkeypatch.setattr("flatout.optimize.work.tasks.find", lambda name: one.candidate.route)
+    started, why = delivery.deliver_layout(Server(), one, builder, target)
+    assert (started, why) == ("serve triton", "") if not said else (started == "" and said in why)
+    assert (made / "triton").exists() is not bool(said)
+    assert [path.name for path in made.glob("tmp*")] == []
 
 
 # ── loaders for other batches ────────────────────────────────────────────────────────────────────────────────────────
