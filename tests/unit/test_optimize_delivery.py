@@ -139,6 +139,13 @@ def test_a_process_that_dies_is_a_problem_of_the_artefact(tmp_path: Path, builde
     assert delivered(tmp_path, builder, contestant(tmp_path)) == "loader: its process crashed with SIGSEGV"
 
 
+def test_an_artefact_that_leans_on_what_it_was_copied_from_is_told(tmp_path: Path, builder: Any) -> None:
+    one = contestant(tmp_path)
+    one.candidate.route.what = f"open({str(one.candidate.directory / 'model.bin')!r}).close()"  # type: ignore[attr-defined]
+    assert "No such file" in delivered(tmp_path, builder, one)
+    assert (one.candidate.directory / "model.bin").exists()
+
+
 def test_a_route_that_has_no_loader_is_a_problem_of_its_own(tmp_path: Path, builder: Any) -> None:
     one = contestant(tmp_path)
     one.candidate.route.loader = lambda setting, batch: {}[setting]  # type: ignore[method-assign]

@@ -9,9 +9,10 @@ is not handed over.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -43,13 +44,25 @@ def deliver(
     try:
         artefact.assemble(one, subject, made, with_any_length)
         count = artefact.write_check(subject, list(answers), made)
-        problem = "" if one.candidate.is_model_itself else _try_odd_samples(one, builder, made)
-        problem = problem or _try_loader(one, [array[:count] for array in answers], builder, made)
-        if not problem and (subject.directory / any_length.FOLDER).exists():
-            problem = _try_other_lengths(one, builder, made)
+        with _away(one.candidate.directory):
+            problem = "" if one.candidate.is_model_itself else _try_odd_samples(one, builder, made)
+            problem = problem or _try_loader(one, [array[:count] for array in answers], builder, made)
+            if not problem and (subject.directory / any_length.FOLDER).exists():
+                problem = _try_other_lengths(one, builder, made)
     except Exception as error:  # a route is a plugin: whatever its loader raises, it has none that works
         problem = str(error) or type(error).__name__
     return f"loader: {problem}" if problem else ""
+
+
+@contextlib.contextmanager
+def _away(directory: Path) -> Iterator[None]:
+    """What was converted is at another place meanwhile: the artefact has to stand alone."""
+    elsewhere = directory.with_name(f"{directory.name}.away")
+    directory.rename(elsewhere)
+    try:
+        yield
+    finally:
+        elsewhere.rename(directory)
 
 
 def deliver_layout(layout: Layout, one: Contestant, builder: Builder, target: Path) -> tuple[str, str]:

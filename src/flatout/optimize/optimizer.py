@@ -140,7 +140,7 @@ class Optimizer:
         evaluate: Evaluate | None
         directory = self.directory / "subject"
         if self.prepared is not None:
-            summary, evaluate = self.prepared.summary(), self.prepared.evaluator
+            summary, evaluate = self.prepared.summary(), _evaluate_here(self.prepared.evaluator)
         else:
             worker = processes.worker(self.directory / "logs" / "prepare.txt")
             try:
@@ -264,6 +264,21 @@ def _drop(one: Contestant, over: str, note: str) -> None:
     """Of a setting that is not the first one, nothing follows for the others."""
     if one.setting == one.candidate.settings[0]:
         one.candidate.drop(over, note)
+
+
+def _evaluate_here(evaluator: Evaluate | None) -> Evaluate | None:
+    """The metric of a model in memory, in the user's own process: an exception is that of one candidate."""
+    if evaluator is None:
+        return None
+
+    def evaluate(answers: Path, groups: int) -> dict[str, Any]:
+        try:
+            return evaluator(answers, groups)
+        except Exception as error:
+            text = " ".join(str(error).split())[:300]
+            raise WorkFailed("failed", f"the metric failed: {type(error).__name__}: {text}") from error
+
+    return evaluate
 
 
 def _evaluate_in(worker: Worker) -> Evaluate:

@@ -118,6 +118,7 @@ def _compress(request: CompressionRequest) -> dict[str, Any]:
     resources = Resources(model, train, data.calibration, request.directory / "checkpoints", score)
     if request.stages == SEARCH:
         drop, deadline = samples.metric_drop(data, model, request.budget), time.monotonic() + request.seconds
+        _say(f"search: chooses by {len(data.inputs[0]):,} samples; the race checks its results on others")
         found = Search(resources, drop, request.budget.max_drop, deadline, _say).run()
         made = [(one.stages, one.model, one.int8) for one in found]
         reports = [] if made else ["search: no smaller model was good enough"]
