@@ -97,7 +97,8 @@ def _of(original: Array, answer: Array) -> float:
 
 
 def _kind(array: Array) -> str:
-    return KINDS.get(array.dtype.kind, array.dtype.kind)
+    kind: str = array.dtype.kind
+    return KINDS.get(kind, kind)
 
 
 def _numbers_in_the_same_places(one: Array, other: Array) -> bool:
