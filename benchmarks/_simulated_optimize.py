@@ -43,7 +43,7 @@ class Served(Contestant):
 
 def claim(noise: Noise, ratio: float, finalists: int = 3) -> Interval:
     """What is published of the fastest of several that are all as fast."""
-    candidate: Any = SimpleNamespace(name="one", over="")
+    candidate: Any = SimpleNamespace(name="one", over="", finite_only=False)
     baselines = [Served(candidate, {}, 1, noise=noise) for _ in range(2)]
     race: Race[Served] = Race(baselines)
     ways = [Served(candidate, {}, 1, noise=noise, seconds=STEP_SECONDS / ratio) for _ in range(finalists)]

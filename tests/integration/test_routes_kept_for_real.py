@@ -22,6 +22,7 @@ from pathlib import Path
 
 import keras
 import numpy as np
+import tensorflow as tf
 from keras import layers
 from flatout.optimize import odd_samples
 from flatout.optimize.layouts import LAYOUTS, trial
@@ -31,7 +32,7 @@ from flatout.optimize.work.tasks import loaded
 from flatout.routes import _conversions, find
 from flatout.routes._kept import Kept
 from flatout.routes._route import run_loader
-from flatout.subject import any_length
+from flatout.subject import any_length, graph
 from flatout.subject.preparation import SubjectRequest, prepare
 
 keras.utils.set_random_seed(3)
@@ -76,6 +77,15 @@ keras.Model(words, layers.Dense(2)(codes)).save(here / "table.keras")
 np.savez(here / "words.npz", word=np.array([["a"], ["b"], ["x"], ["c"]] * 20))
 table = prepared("table", here / "table.keras", here / "words.npz")
 told["table"] = [table.digests, sorted(table.core().digests)]
+lookup = graph.load(table)
+
+def reading(change):
+    "A runtime that takes some strings for others."
+    return lambda arrays: [one.numpy() for one in lookup.serve(*[tf.constant(change(array)) for array in arrays])]
+
+readers = [reading(lambda array: array), reading(lambda array: np.where(array == b"", b"a", array))]
+told["strings"] = [odd_samples.differs(table, 4, reader, odd_samples.odd_strings) for reader in readers]
+told["kinds"] = [odd_samples.kinds(subject) for subject in (first, table)]
 
 # An artefact that is made for twelve steps.
 source = find("tf-frozen").loader({}, 1) + guard(first)
@@ -188,6 +198,11 @@ def test_what_the_original_refuses_is_refused_in_one_sentence(told: dict[str, An
 
 def test_a_runtime_that_hides_nan_is_noticed(told: dict[str, Any]) -> None:
     assert told["odd"] == ["", "answered otherwise than by the original"]
+
+
+def test_a_runtime_that_reads_empty_strings_otherwise_is_noticed(told: dict[str, Any]) -> None:
+    assert told["strings"] == ["", "answered otherwise than by the original"]
+    assert told["kinds"] == [["numbers"], ["strings"]]
 
 
 def test_nan_is_refused_where_it_would_be_answered_otherwise(told: dict[str, Any]) -> None:

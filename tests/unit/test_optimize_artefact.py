@@ -24,6 +24,25 @@ def test_an_earlier_artefact_stands_until_the_new_one_is_whole(tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["served"]
 
 
+def test_an_artefact_that_cannot_take_its_name_leaves_the_earlier_one(tmp_path: Path) -> None:
+    output = tmp_path / "served"
+    output.mkdir()
+    (output / artefact.MANIFEST).write_text("earlier")
+    with pytest.raises(FileNotFoundError):
+        artefact.publish(output)  # nothing was made
+    assert (output / artefact.MANIFEST).read_text() == "earlier"
+    assert [path.name for path in tmp_path.iterdir()] == ["served"]
+
+
+def test_the_size_is_that_of_what_serves(tmp_path: Path) -> None:
+    for name in ("model.tflite", "any_length/weights", "core/model.onnx", "load.py", "load_batch_8.py", "check.npz",
+                 "manifest.json", "triton/model/1/model.onnx", "saved_model/assets/tables.py"):  # fmt: skip
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"0123456789")
+    assert artefact.size(tmp_path) == 4 * 10, "two models, the stage, and the file of its own"
+
+
 def test_what_is_left_of_an_interrupted_run_is_in_nobodys_way(tmp_path: Path) -> None:
     output = tmp_path / "served"
     artefact.unfinished(output).mkdir()

@@ -13,7 +13,7 @@ from flatout.routes import catalogue
 from flatout.routes._route import Contents
 from flatout.routes.litert import Float32, Int8
 from flatout.routes.tensorflow import Bfloat16
-from flatout.subject.metric import MetricEvaluator, lower_is_better
+from flatout.subject.metric import MetricEvaluator, is_of_keras, lower_is_better
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import coverage
@@ -91,6 +91,65 @@ def test_saturation_and_nan():
     assert "NaN" in answers(broken).problem
 
 
+@pytest.mark.parametrize("metric", [None, "accuracy"])
+def test_numbers_where_the_original_has_none_are_no_answer_whatever_the_metric(metric):
+    original = [array.copy() for array in ORIGINAL]
+    original[1][5, 2] = np.nan
+    checked = checks.check_answers(Int8(), original, ORIGINAL, AccuracyBudget(0.01, metric))
+    assert "output 1 has NaN or infinity in other places" in checked.problem
+
+
+def test_another_kind_of_type_is_another_form():
+    classes = [ORIGINAL[0].argmax(1)]
+    floats = [array.astype("float32") for array in classes]
+    assert "output 0 is float32" in checks.check_answers(Int8(), classes, floats, AccuracyBudget(0.01, "mine")).problem
+    assert not checks.check_answers(Int8(), classes, [classes[0].astype("int32")], AccuracyBudget(0.01)).problem
+
+
+def test_there_is_an_answer_to_each_sample_in_each_output():
+    assert "different numbers of samples: 150, 200" in answers([ORIGINAL[0][:150], ORIGINAL[1]]).problem
+    assert checks.check_count(ORIGINAL, ORIGINAL, 200, 200) == ""
+    assert checks.check_count(ORIGINAL, [array[:64] for array in ORIGINAL], 64, 200) == ""
+    assert checks.check_count(ORIGINAL, [array[:8] for array in ORIGINAL], 64, 200) == "it answers 8 of 64 samples"
+    assert "has the shape (201, 10)" in answers([np.append(a, a[:1], axis=0) for a in ORIGINAL]).problem
+
+
+def test_outputs_that_the_metric_does_not_look_at_are_held_to_the_original():
+    budget = AccuracyBudget(0.01, "accuracy", first_output_only=True)
+    second_lost = [ORIGINAL[0], ORIGINAL[1] + SOURCE.normal(size=ORIGINAL[1].shape).astype("float32")]
+    found = answers(second_lost, budget=budget).problem
+    assert "outputs beside the first agree" in found
+    assert "accuracy does not look at them" in found
+    assert not answers([noisy(0.3)[0], ORIGINAL[1]], budget=budget).problem, "the first is for the metric"
+    assert not answers(second_lost, budget=AccuracyBudget(0.01, "mine:score")).problem, "a function is given all"
+
+
+def test_of_a_file_that_was_made_elsewhere_no_precision_is_stated_and_its_answers_count_all_the_same():
+    """They once passed unlooked at: what failed as float32 was no failure, and nothing else was asked."""
+    near, far = noisy(0.05), noisy(0.8)
+    assert "stated as float32" in answers(near, Float32()).problem
+    assert not answers(near, Float32(), states_precision=False).problem
+    assert "agree with the original's" in answers(far, Float32(), states_precision=False).problem
+    checked = answers(near, Float32(), states_precision=False)
+    assert "too few" in checks.check_agreement_bound(checked, ORIGINAL, near, AccuracyBudget(0.0024)).problem
+
+
+def few(size, given, own=None, route=None):
+    original = [array[:size] for array in ORIGINAL]
+    return checks.check_few(route or Int8(), original, own or original, given, AccuracyBudget(0.01))
+
+
+def test_another_number_of_samples_at_once_is_answered_alike():
+    rough = [array[:3] for array in noisy(0.6)]
+    assert few(3, [array[:3] for array in ORIGINAL]) == ""
+    assert few(3, rough, own=rough) == "", "as it answered them before, which was checked"
+    assert few(3, rough).startswith("its answers to 3 samples at once agree to 0.")
+    assert "shape" in few(3, [array[:1] for array in ORIGINAL])
+    slightly = [array + np.float32(0.15) for array in (one[:3] for one in ORIGINAL)]
+    assert few(3, slightly) == ""
+    assert few(3, slightly, route=Float32()) != "", "float32 does not depend on the number"
+
+
 def test_what_is_infinite_in_the_original_may_be():
     original = [ORIGINAL[0].copy()]
     original[0][:, 0] = -np.inf
@@ -106,6 +165,9 @@ def test_weights_and_precision_in_the_files():
     assert "stated as float32" in checks.check_contents(Float32(), Contents(1000, 1000, {"int8": 5}), 1000)
     assert not checks.check_contents(Int8(), Contents(1000, 1000, {"int8": 4, "float32": 1}), 1000)
     assert not checks.check_contents(Int8(), Contents(1000, 1000), 1000)  # the format does not tell; the answers will
+    compressed = Contents(1000, 1000, {"int8": 5})
+    assert not checks.check_contents(Float32(), compressed, 1000, states_precision=False)
+    assert "contains 3 weights" in checks.check_contents(Float32(), Contents(3, 3), 1000, states_precision=False)
 
 
 @pytest.mark.parametrize(
@@ -147,19 +209,48 @@ def test_every_route_says_who_it_is():
         assert type(route).__module__.startswith("flatout.routes.")
 
 
+def test_a_metric_of_keras_looks_at_the_first_output_alone():
+    assert is_of_keras("accuracy")
+    assert not is_of_keras("mine:accuracy")
+    assert not is_of_keras(share_right)
+
+
+def test_answers_that_are_mixed_up_are_worth_what_chance_is():
+    labels = np.arange(64) % 4
+    evaluator = MetricEvaluator(share_right, [labels])
+    evaluator.original = [labels]
+    assert evaluator.evaluate([labels]) == 1.0
+    mixed = evaluator.mixed_up()
+    assert len(mixed) == 8
+    assert np.mean(mixed) < 0.5
+
+    def particular(labels, outputs):
+        raise ValueError("each group has to be whole")
+
+    evaluator.function = particular
+    assert evaluator.mixed_up() == []
+
+
 # ── the bound of the drop ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def strictly(samples: int, wrong: int, allowed: float = 0.01, error: float = 0.01) -> CheckResult:
+def share_right(labels, outputs):
+    return float(np.mean(labels[0] == outputs[0]))
+
+
+def strictly(
+    samples: int, wrong: int, allowed: float = 0.01, error: float = 0.01, metric=share_right, **more
+) -> CheckResult:
     """The original is always right, the artefact is wrong for the first ones."""
     answers = np.ones(samples)
     answers[:wrong] = 0
-    evaluator = MetricEvaluator(lambda labels, outputs: float(np.mean(labels[0] == outputs[0])), [np.ones(samples)])
-    evaluator.original = [np.ones(samples)]
-    values = {"metric": evaluator.evaluate([answers]), "original": 1.0}
-    values |= {"without": evaluator._without([answers], 20), "original_without": [1.0] * 20}
-    budget = AccuracyBudget(allowed, "accuracy")
-    checked = checks.check_metric(CheckResult("", 0.99, samples=samples, error=error), values["metric"], 1.0, budget)
+    evaluator = MetricEvaluator(metric, [np.ones(samples)])
+    original = [np.ones(samples)]
+    values = {"metric": evaluator.evaluate([answers]), "original": evaluator.evaluate(original)}
+    values |= {"without": evaluator._without([answers], 20), "original_without": evaluator._without(original, 20)}
+    budget = AccuracyBudget(allowed, "mine", lower_is_better=more.pop("lower", False))
+    checked = CheckResult("", 0.99, samples=samples, error=error, **more)
+    checked = checks.check_metric(checked, values["metric"], values["original"], budget)
     return checks.check_drop_bound(checked, values, budget)
 
 
@@ -179,6 +270,67 @@ def test_too_few_samples_are_said_with_the_number_that_would_decide():
 def test_few_samples_are_enough_where_the_answers_are_the_same_up_to_rounding():
     assert not strictly(40, 0, error=1e-6).problem
     assert strictly(40, 0, error=1e-2).problem
+
+
+def test_an_error_rate_needs_as_many_samples_as_an_accuracy():
+    """Where lower is better, the bound is on the rise."""
+
+    def error_rate(labels, outputs):
+        return 1 - share_right(labels, outputs)
+
+    for samples, wrong in ((2000, 4), (200, 1), (200, 0), (2000, 30)):
+        accuracy, errors = strictly(samples, wrong), strictly(samples, wrong, metric=error_rate, lower=True)
+        assert (errors.bound, errors.unshown) == (pytest.approx(accuracy.bound), accuracy.unshown)
+        assert bool(errors.problem) == bool(accuracy.problem)
+    better = strictly(2000, 30, metric=error_rate)
+    assert (better.problem, better.drop) == ("", pytest.approx(-0.015)), "in the other direction it is a gain"
+
+
+def test_a_share_in_percent_is_one():
+    found = strictly(200, 0, allowed=1.0, metric=lambda labels, outputs: 100 * share_right(labels, outputs))
+    assert "up to 1.7 worse is possible (95 %), 1 is allowed" in found.problem
+    assert not strictly(2000, 0, allowed=1.0, metric=lambda labels, outputs: 100 * share_right(labels, outputs)).problem
+
+
+def test_a_squared_error_needs_no_allowance_for_what_was_not_seen():
+    def squared(labels, outputs):
+        return float(np.mean((labels[0] - outputs[0] + np.linspace(0.1, 0.2, len(outputs[0]))) ** 2))
+
+    assert not strictly(200, 0, allowed=1e-3, error=1e-6, metric=squared, lower=True).problem
+    assert strictly(200, 0, allowed=1e-3, metric=squared, lower=True).unshown, "answers differ, and nothing has moved"
+    evaluator = MetricEvaluator(squared, [np.ones(200)])
+    given = [1 + 1e-4 * SOURCE.normal(size=200)]
+    values = {"metric": evaluator.evaluate(given), "original": evaluator.evaluate([np.ones(200)])}
+    values |= {"without": evaluator._without(given, 20), "original_without": evaluator._without([np.ones(200)], 20)}
+    budget = AccuracyBudget(1e-3, "mse", lower_is_better=True)
+    checked = checks.check_metric(CheckResult("", 0.99, samples=200, error=0.01), *list(values.values())[:2], budget)
+    assert not checks.check_drop_bound(checked, values, budget).problem, "each sample adds its own amount"
+
+
+def test_that_few_whole_numbers_are_equal_does_not_show_that_all_are():
+    assert not strictly(40, 0, error=0.0).problem
+    assert strictly(40, 0, error=0.0, discrete=True).unshown
+    classes = [ORIGINAL[0].argmax(1)[:40]]
+    checked = answers_of(classes, classes)
+    assert checked.discrete
+    assert checks.check_agreement_bound(checked, classes, classes, AccuracyBudget(0.02)).unshown
+    assert checks.check_answers(Int8(), [np.eye(10)[classes[0]]], [np.eye(10)[classes[0]]], AccuracyBudget()).discrete
+
+
+def test_a_metric_that_is_undefined_for_some_samples_shows_nothing():
+    values = {"metric": 0.995, "original": 1.0, "without": [float("nan"), 0.995], "original_without": [1.0, 1.0]}
+    checked = CheckResult("", 0.99, samples=200, error=0.01, metric=0.995, drop=0.005)
+    assert checks.check_drop_bound(checked, values, AccuracyBudget(0.1, "mine")).unshown
+
+
+def test_few_samples_without_a_metric_are_too_few():
+    original = [ORIGINAL[0][:6]]
+    given = [original[0] + np.float32(0.01) * ORIGINAL[1][:6]]
+    checked = answers_of(original, given)
+    assert not checked.problem
+    assert checks.check_agreement_bound(checked, original, given, AccuracyBudget(1e-4)).unshown
+    same = checks.check_agreement_bound(answers_of(original, original), original, original, AccuracyBudget(0.0))
+    assert (same.problem, same.bound) == ("", pytest.approx(0.0))
 
 
 def test_agreement_is_accepted_by_the_end_of_its_interval():

@@ -3,10 +3,12 @@
 Both answer the same samples, so the difference of their metrics is known much better than either of them. Its error
 comes from leaving out groups of the samples in turn (the jackknife), which works for any metric, also for those that
 are no mean over samples. One thing it cannot see: what has not happened among so few samples. Where a sample counts as
-right or wrong, as in an accuracy, none that went wrong of n says only that fewer than 3 / n do. So one more sample is
-counted as if it had gone wrong, as in the usual approximation of a Poisson bound:
+right or wrong, as in an accuracy or an error rate, none that went wrong of n says only that fewer than 3 / n do. So one
+more sample is counted as if it had gone wrong, as in the usual approximation of a Poisson bound:
 
-    bound = drop + 1.68 u + t √(error² + u²)        u = 1 / n for such metrics, else 0
+    bound = drop + 1.68 u + t √(error² + u²)        u = 1 / n for such metrics (100 / n in percent), else 0
+
+A drop is what the metric has changed in its bad direction: a rise, where lower is better.
 
 Answers that are the same up to rounding cannot hide a drop: u is 0 for them as well.
 """
@@ -37,11 +39,13 @@ class Drop:
     groups: int = GROUPS
     counts: bool = False
     """Each sample is right or wrong."""
+    scale: float = 1.0
+    """Of such a metric: 1, or 100 in percent."""
 
     def bound(self, samples: int | None = None) -> float:
         """The drop is at most this, with 95 %. With another number of samples: what it would be about."""
         count = samples or self.samples
-        unit = 1 / count if self.counts else 0.0
+        unit = self.scale / count if self.counts else 0.0
         error = self.error * math.sqrt(self.samples / count)
         return self.value + UNSEEN * unit + student.quantile(SURE, max(self.groups - 1, 1)) * math.hypot(error, unit)
 
@@ -59,11 +63,11 @@ class Drop:
         return math.ceil(count / digits) * digits
 
 
-def drop_of(value: float, without: Sequence[float], samples: int, counts: bool) -> Drop:
+def drop_of(value: float, without: Sequence[float], samples: int, counts: bool, scale: float = 1.0) -> Drop:
     """`without`: the drop of all samples but one group, for each group."""
     groups = len(without)
-    if groups < 2:
-        return Drop(value, math.inf, samples, 2, counts)
+    if groups < 2 or not all(map(math.isfinite, without)):
+        return Drop(value, math.inf, samples, 2, counts, scale)
     mean = math.fsum(without) / groups
     variance = (groups - 1) / groups * math.fsum((one - mean) ** 2 for one in without)
-    return Drop(value, math.sqrt(variance), samples, groups, counts)
+    return Drop(value, math.sqrt(variance), samples, groups, counts, scale)

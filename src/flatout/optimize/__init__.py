@@ -7,7 +7,9 @@
     builder.py        converts, opens and checks candidates, in processes of work/
     checks.py         what an artefact has to pass before it is timed
     contestant.py     an artefact with a setting, in the races of `measure.race`
-    claim.py          the best again, in fresh processes; artefact.py writes what is handed over
+    claim.py          the best again, in fresh processes, until one of them stands
+    delivery.py       writes the artefact and tries it as its user would; artefact.py has its files
+    other_batches.py  how fast the winner is at the other batch sizes
     case.py           the results as a Case; pareto.py marks the Pareto front
     verification.py   repeats the check of an artefact on another machine
     compress/         pruning, distillation, quantization of Keras models, alone or as part of an optimize

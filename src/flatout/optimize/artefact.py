@@ -25,6 +25,7 @@ from flatout.model.case import Interval, Serving, to_plain
 from flatout.model.errors import OutputNotWritable
 from flatout.model.version import __version__
 from flatout.optimize.contestant import Contestant
+from flatout.optimize.layouts import LAYOUTS
 from flatout.optimize.loader_guard import guard
 from flatout.routes._split import Split
 from flatout.subject import Array, Subject, any_length
@@ -62,10 +63,18 @@ def unfinished(output: Path) -> Path:
 
 def publish(output: Path) -> None:
     """Give the finished artefact its name, in place of an earlier one."""
-    made = unfinished(output)
-    if output.exists():
-        shutil.rmtree(output)
-    made.rename(output)
+    made, before = unfinished(output), output.with_name(f".{output.name}.before")
+    if not output.exists():
+        made.rename(output)
+        return
+    shutil.rmtree(before, ignore_errors=True)
+    output.rename(before)
+    try:
+        made.rename(output)
+    except OSError:
+        before.rename(output)
+        raise
+    shutil.rmtree(before, ignore_errors=True)
 
 
 def assemble(one: Contestant, subject: Subject, directory: Path, with_any_length: bool = True) -> None:
@@ -81,9 +90,10 @@ def assemble(one: Contestant, subject: Subject, directory: Path, with_any_length
     write_loader(one, subject, directory)
 
 
-def write_loader(one: Contestant, subject: Subject, directory: Path) -> None:
-    loader = one.candidate.route.loader(one.setting, one.batch) + guard(subject, one.candidate.finite_only)
-    (directory / LOADER).write_text(loader, encoding="utf-8")
+def write_loader(one: Contestant, subject: Subject, directory: Path, name: str = LOADER) -> None:
+    candidate = one.candidate
+    loader = candidate.route.loader(one.setting, one.batch) + guard(subject, candidate.finite_only, candidate.sizes)
+    (directory / name).write_text(loader, encoding="utf-8")
 
 
 def write_check(subject: Subject, answers: list[Array], directory: Path) -> int:
@@ -96,6 +106,25 @@ def write_check(subject: Subject, answers: list[Array], directory: Path) -> int:
     arrays |= {f"answer{i}": array[:count] for i, array in enumerate(answers)}
     np.savez_compressed(directory / CHECK, **arrays)
     return count
+
+
+def size(directory: Path) -> int:
+    """Bytes of the files that serve: without loaders, samples of the check, and what is written for servers, which are
+    the same files once more."""
+    apart = {MANIFEST, CHECK, *LAYOUTS}
+    files = (path for path in directory.rglob("*") if path.is_file())
+    inside = ((path, path.relative_to(directory).parts) for path in files)
+    return sum(
+        path.stat().st_size
+        for path, parts in inside
+        if parts[0] not in apart and not (len(parts) == 1 and path.suffix == ".py")
+    )
+
+
+def checked_answers(directory: Path) -> list[Array]:
+    """The artefact's own answers to the samples of its check."""
+    with np.load(directory / CHECK, allow_pickle=False) as stored:
+        return [stored[f"answer{i}"] for i in range(sum(name.startswith("answer") for name in stored.files))]
 
 
 def write_manifest(
@@ -115,8 +144,8 @@ def write_manifest(
         "route": route.name,
         "family": route.family,
         "format": route.format,
-        "precision": route.precision,
-        "equivalence": route.equivalence,
+        "precision": serving.precision,
+        "equivalence": one.candidate.equivalence,
         "setting": dict(one.setting),
         "batch": one.batch,
         "source": Path(subject.source).name if "/" in subject.source else subject.source,

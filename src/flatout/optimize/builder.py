@@ -20,7 +20,7 @@ from flatout.measure.drop import GROUPS
 from flatout.measure.race.rules import HOPELESS, LONG_UNIT_SECONDS
 from flatout.optimize import checks, foreign
 from flatout.optimize.candidates import BASELINE, Candidate
-from flatout.optimize.checks import AccuracyBudget
+from flatout.optimize.checks import AccuracyBudget, CheckResult
 from flatout.optimize.contestant import ANSWER_SECONDS, FEWEST, SCREENED, Contestant
 from flatout.optimize.work.workers import start_worker
 from flatout.process.fork_server import ForkServer
@@ -302,18 +302,22 @@ class Builder:
             answers, order = foreign.in_original_order(original, answers, candidate.orders.outputs)
             candidate.orders = replace(candidate.orders, outputs=order)
             write_arrays(output, "out", answers)
-        checked = checks.check_answers(candidate.route, original, answers, budget, self.subject.float16_error)
-        if strictly and self.accuracy.evaluate is None:
-            checked = checks.check_agreement_bound(checked, original, answers, budget)
-        if candidate.given and checked.wrong_precision:  # nothing is stated about a file made elsewhere
-            checked = replace(checked, problem="", wrong_precision=False)
+        if problem := checks.check_count(original, answers, one.asked, one.held_out):
+            checked = CheckResult(problem)
+        else:
+            error, stated = self.subject.float16_error, candidate.given is None
+            checked = checks.check_answers(candidate.route, original, answers, budget, error, states_precision=stated)
+        bounded = strictly and not candidate.is_model_itself
+        judged = 0 if self.accuracy.evaluate is None else 1 if budget.first_output_only else len(answers)
+        if bounded and not checked.problem and judged < len(answers):
+            checked = checks.check_agreement_bound(checked, original[judged:], answers[judged:], budget)
         if self.accuracy.evaluate is not None and checked.samples:
             with self._evaluation:
                 values = self.accuracy.evaluate(output, GROUPS if strictly else 0)
             chance = 0.0 if strictly else CHANCE_SAMPLES / checked.samples
             wider = replace(budget, max_drop=budget.max_drop + chance)
             checked = checks.check_metric(checked, float(values["metric"]), float(values["original"]), wider)
-            if strictly:
+            if bounded:
                 checked = checks.check_drop_bound(checked, values, budget)
         candidate.checked = checked
         output.unlink(missing_ok=True)

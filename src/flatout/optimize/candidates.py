@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
+from flatout.model.case import Equivalence
 from flatout.model.errors import InvalidOption
 from flatout.optimize.checks import CheckResult
 from flatout.optimize.foreign import Orders
@@ -38,7 +40,9 @@ class Candidate:
     checked: CheckResult | None = None
     settings: Sequence[Setting] = field(default_factory=lambda: ({},))
     fixed_batch: str = ""
-    """Why it takes the batch size alone that it was measured with; empty: it takes any."""
+    """Which numbers of samples at once it refuses, and why, as a sentence; empty: it takes any."""
+    sizes: tuple[int, ...] = ()
+    """The numbers of samples at once that its loader takes; empty: any that the runtime takes."""
     any_length: bool = False
     """Whether its loader answers samples of other lengths, where the model leaves some open."""
     integers: str = ""
@@ -55,6 +59,19 @@ class Candidate:
     @property
     def name(self) -> str:
         return self.title or self.route.name
+
+    @property
+    def is_model_itself(self) -> bool:
+        """Whether it is the model as it was given, to which all others are compared."""
+        return self.route.name == BASELINE and self.given is None
+
+    @property
+    def equivalence(self) -> Equivalence | Literal[""]:
+        """What it promises of the numbers: of a file made elsewhere nothing is known, and a compressed form is another
+        model."""
+        if self.given is None:
+            return self.route.equivalence
+        return "semantic" if self.ours else ""
 
     def drop(self, over: str, note: str) -> None:
         self.over, self.note = over, note

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from flatout.measure.race import WORTH, Race, Verdict, disturbed
+from flatout.measure.race import WORTH, Race, Verdict, disturbed, status_of
 from flatout.model.case import Case, Distribution, Evidence, Interval, Latency, Note, Program, Serving, Steps, Trial
 from flatout.model.evidence.outcomes import MaxDrop, Metric, ModelParameters, Objective, RouteSkipped, SampleOrigin
 from flatout.model.version import __version__
 from flatout.model.vocabulary import ParityVerdict, TrialStage
 from flatout.optimize import artefact
 from flatout.optimize.candidates import BASELINE, Candidate
+from flatout.optimize.claim import Claim
 from flatout.optimize.contestant import Contestant
-from flatout.optimize.optimizer import Outcome
+from flatout.optimize.optimizer import NOT_RACED, Outcome
 from flatout.optimize.pareto import mark_front
 from flatout.optimize.request import OptimizeRequest
 from flatout.optimize.tried import Tried
 from flatout.subject.any_length import has_open_lengths
 
+BETTER = {"latency": "is faster", "throughput": "is faster", "size": "is smaller", "memory": "takes less memory"}
 SAME_RATIO = 0.1
 """The times of two calls are told where their ratio is that of the claim, within this share."""
 
@@ -54,11 +57,11 @@ def _race_trials(outcome: Outcome) -> list[Trial]:
             continue  # listed among the skipped routes
         raced_settings = sorted(raced.get(id(candidate), []), key=lambda pair: pair[1].call_ms() or float("inf"))
         if candidate.over or not raced_settings:
-            status: Literal["timeout", "failed"] = "timeout" if candidate.over == "timeout" else "failed"
+            status: Literal["timeout", "failed"] = "failed" if candidate.over == "failed" else "timeout"
             serving = _serving(candidate, None)
             trials.append(
-                Trial((candidate.name,), status, None, _parity(candidate), candidate.note,
-                      candidate.route.equivalence, stage="route", serving=serving)
+                Trial((candidate.name,), status, None, _parity(candidate), candidate.note or NOT_RACED,
+                      candidate.equivalence, stage="route", serving=serving)
             )  # fmt: skip
             continue
         for index, (race, one) in enumerate(raced_settings):
@@ -75,7 +78,7 @@ def _claim_trials(outcome: Outcome) -> list[Trial]:
         trial = _trial(one, claim.race, "claim")
         if one is claim.winner and trial.serving is not None:
             serving = replace(trial.serving, latencies=claim.latencies(), artefact=str(claim.artefact))
-            trial = replace(trial, serving=serving)
+            trial = replace(trial, serving=replace(serving, size_bytes=claim.size_bytes or serving.size_bytes))
         trials.append(trial)
     return trials
 
@@ -83,13 +86,15 @@ def _claim_trials(outcome: Outcome) -> list[Trial]:
 def _trial(one: Contestant, race: Race[Contestant], stage: TrialStage) -> Trial:
     candidate, is_baseline = one.candidate, one in race.baselines
     verdict = Verdict("noise", note="the baseline") if is_baseline else race.verdict(one)
+    if candidate.over and not is_baseline:  # it has broken since: what it was timed with is no result
+        verdict = Verdict("timeout" if candidate.over == "timeout" else "failed", note=candidate.note)
     return Trial(
         levers=(one.name if stage != "route" else candidate.name,),
         status=verdict.status,
         speedup=verdict.speedup,
         parity=_parity(candidate),
-        note=one.note or verdict.note or _matched(candidate),
-        equivalence=candidate.route.equivalence,
+        note=verdict.note if candidate.over else one.note or verdict.note or _matched(candidate),
+        equivalence=candidate.equivalence,
         step_ms=one.call_ms(),
         rounds=sum(1 for block in one.blocks if block is not None),
         stage=stage,
@@ -135,7 +140,7 @@ def _matched(candidate: Candidate) -> str:
 def _parity(candidate: Candidate) -> ParityVerdict:
     if candidate.checked is None:
         return ""
-    return "failed" if candidate.checked.problem else candidate.route.equivalence
+    return "failed" if candidate.checked.problem or candidate.over else candidate.equivalence
 
 
 def _finite(value: float | None) -> float | None:
@@ -211,31 +216,62 @@ def _notes(outcome: Outcome) -> list[Note]:
 def verdict(outcome: Outcome, request: OptimizeRequest, command: Sequence[str] = ()) -> str:
     """What to do, and how much of what could pay was tried."""
     claim, tried = outcome.claim, Tried.of(outcome)
+    text = tried.text(request, command)
     if claim is None or claim.winner is None:
-        kept = "No route passed its checks: there is no artefact, keep serving the original."
-        return f"{kept} {tried.text(request, command)}"
-    winner, base = claim.winner, claim.race.baselines[0]
-    if winner.candidate.route.name == BASELINE:
+        itself = next((one for one in outcome.candidates if one.is_model_itself and one.over), None)
+        why = f", the model itself neither ({itself.note})" if itself is not None else ""
+        if claim is not None and claim.lost:
+            return f"Nothing was handed over: {claim.lost}. Keep serving the original. {text}"
+        return f"No route passed its checks{why}: there is no artefact, keep serving the original. {text}"
+    winner = claim.winner
+    fixed = f"{_fixed(outcome, winner)}{_unshown(outcome, winner, request.objective)}"
+    if winner.candidate.is_model_itself:
+        kept = f"he artefact is the model itself, as a SavedModel. {claim.unserved} ".replace("  ", " ")
+        better = BETTER[request.objective]
         if tried.open:
+            start = f"Undecided: nothing that was raced {better}, and the time was too short for all. T"
+            return f"{start}{kept}{fixed}{text}"
+        return f"Nothing that passed its checks {better}: t{kept}{fixed}{text}"
+    changes = _accuracy(outcome, winner) + _size(claim, winner, request.objective)
+    times = _times(winner.latency(), claim.race.baselines[0].latency(), claim.speedup)
+    unmeasured = claim.speedup is None and request.objective not in ("size", "memory")
+    undecided = "Undecided: " if unmeasured or (tried.open and not _pays(claim, winner, request)) else ""
+    at = f" at batch {winner.batch}" if winner.batch > 1 or len(outcome.subject.batches) > 1 else ""
+    return f"{undecided}{winner.name}: {_speed(claim.speedup)}{times}{at}{changes}. {fixed}{text}"
+
+
+def _pays(claim: Claim, winner: Contestant, request: OptimizeRequest) -> bool:
+    """Whether it is better than the model itself in what was asked for."""
+    base = claim.race.baselines[0]
+    if request.objective == "size":
+        return WORTH * winner.candidate.size_bytes < base.candidate.size_bytes
+    if request.objective == "memory":
+        return WORTH * winner.memory_bytes < base.memory_bytes
+    return claim.speedup is not None and claim.speedup.low > WORTH
+
+
+def _unshown(outcome: Outcome, winner: Contestant, objective: str) -> str:
+    """Of what looked better, and may be accurate enough: there were too few samples to show it."""
+    raced: dict[int, float] = {}
+    for one in (one for race in outcome.heats for one in (*race.baselines, *race.contestants)):
+        cost = one.candidate.size_bytes if objective == "size" else one.call_ms() or math.inf
+        raced[id(one.candidate)] = min(cost, raced.get(id(one.candidate), math.inf))
+    limit = 0.0 if objective == "memory" else raced.get(id(winner.candidate), 0.0)
+    for candidate in outcome.candidates:
+        unshown = candidate.checked is not None and candidate.checked.unshown
+        if unshown and raced.get(id(candidate), math.inf) < limit:
+            looked = BETTER[objective].removeprefix("is ")
             return (
-                "Undecided: nothing that was raced is faster, and the time was too short for all. The artefact is the "
-                f"model itself, as a SavedModel. {_fixed(outcome, winner)}{tried.text(request, command)}"
+                f"{candidate.name} looked {looked} and is not handed over: {candidate.note.removeprefix('check: ')}. "
             )
-        kept = f"the artefact is the model itself, as a SavedModel. {_fixed(outcome, winner)}"
-        return f"Nothing is faster: {kept}{tried.text(request, command)}"
-    changes = _accuracy(outcome, winner) + _size(outcome, winner, request.objective)
-    times = _times(winner.latency(), base.latency(), claim.speedup)
-    fixed = _fixed(outcome, winner)
-    open_still = claim.speedup is None or (tried.open and claim.speedup.low <= WORTH)
-    undecided = "Undecided: " if open_still else ""
-    return f"{undecided}{winner.name}: {_speed(claim.speedup)}{times}{changes}. {fixed}{tried.text(request, command)}"
+    return ""
 
 
 def _fixed(outcome: Outcome, winner: Contestant) -> str:
     """What the original left open and the artefact does not."""
     said = []
     if winner.candidate.fixed_batch:
-        said.append(f"It takes batches of {winner.batch} alone ({winner.candidate.fixed_batch}). ")
+        said.append(f"{winner.candidate.fixed_batch} ")
     if winner.candidate.finite_only:
         said.append("It refuses samples with NaN or infinity, which it would answer otherwise than the original. ")
     if winner.candidate.integers:
@@ -264,7 +300,7 @@ def _times(mine: Latency | None, its: Latency | None, speedup: Interval | None) 
 def _speed(speedup: Interval | None) -> str:
     if speedup is None:
         return "how much faster than tf.function could not be measured"
-    if speedup.low <= WORTH:
+    if status_of(speedup) == "noise":
         return f"no measurable gain over tf.function ({speedup.ratio:.2f}× [{speedup.low:.2f}, {speedup.high:.2f}])"
     return f"{speedup.ratio:.3g} times as fast as tf.function [{speedup.low:.3g}, {speedup.high:.3g}]"
 
@@ -282,18 +318,15 @@ def _accuracy(outcome: Outcome, winner: Contestant) -> str:
     return f"; agreement {checked.agreement:.5f} {on}"
 
 
-def _size(outcome: Outcome, winner: Contestant, objective: str) -> str:
-    """On disk, or in memory where that is the objective."""
-    base = next(one for one in outcome.candidates if one.route.name == BASELINE)
+def _size(claim: Claim, winner: Contestant, objective: str) -> str:
+    """On disk, or in memory where that is the objective; of all files that serve."""
+    base = claim.race.baselines[0]
     if objective == "memory":
-        baseline_bytes = outcome.heats[0].baselines[0].memory_bytes
-        return f"; {winner.memory_bytes / 2**20:.0f} MiB of memory instead of {baseline_bytes / 2**20:.0f} MiB"
+        return f"; {winner.memory_bytes / 2**20:.0f} MiB of memory instead of {base.memory_bytes / 2**20:.0f} MiB"
+    mine, its = claim.size_bytes or winner.candidate.size_bytes, base.candidate.size_bytes
     if objective == "size":
-        mine, its = winner.candidate.size_bytes / 2**10, base.size_bytes / 2**10
-        return f"; {mine:,.0f} KiB on disk instead of {its:,.0f} KiB"
-    if winner.candidate.any_length:
-        return ""  # the model itself goes with it, for other lengths
-    ratio = base.size_bytes / max(winner.candidate.size_bytes, 1)
+        return f"; {mine / 2**10:,.0f} KiB on disk instead of {its / 2**10:,.0f} KiB"
+    ratio = its / max(mine, 1)
     return f"; {ratio:.1f} times smaller" if ratio > 1.1 else ""
 
 
@@ -316,6 +349,8 @@ def publish(outcome: Outcome, case: Case) -> None:
             "data": outcome.subject.data,
             "weights": claim.winner.candidate.contents.weights if claim.winner.candidate.contents else 0,
             "baseline_latencies": [vars(one) for one in claim.baseline_latencies()],
+            "loaders": {str(claim.winner.batch): artefact.LOADER}
+            | {str(one.one.batch): one.loader for one in claim.other_batches},
             "served": claim.served,
             "verdict": case.verdict,
         },

@@ -1,15 +1,15 @@
 """The claim: the best of many contestants look better than they are, so they are measured again in fresh processes.
 
 The finalists race against two baselines. Before that, each finalist answers all held-out samples, not only the first
-ones. The winner is handed over after its loader was run and gave the same answers. Then it runs again beside the
-baselines, in processes that are started anew several times: the published ratio is from those rounds alone, as the
-fastest of several finalists looks faster than it is (`measure.race.processes`).
+ones. The best of them is written and tried as its user would (`delivery`), and runs again beside the baselines, in
+processes that are started anew several times: the published ratio is from those rounds alone, as the fastest of several
+finalists looks faster than it is (`measure.race.processes`). One that breaks in any of this is dropped, and the next
+best goes the same way; the last one is the model itself.
 """
 
 from __future__ import annotations
 
 import math
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,22 +17,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from flatout.environment.machine import cores
-from flatout.measure.agreement import agreement, relative_error
-from flatout.measure.interval import CONFIDENCE, confidence_for
-from flatout.measure.race import Exit, Race, Rules, TimeLimit, View, compare
+from flatout.measure.interval import confidence_for
+from flatout.measure.race import Exit, Race, Rules, TimeLimit, Verdict, View, compare
 from flatout.model.case import Interval, Latency
-from flatout.optimize import artefact
-from flatout.optimize.builder import STRICT_SECONDS, Builder, needs_tensorflow
-from flatout.optimize.candidates import BASELINE
-from flatout.optimize.contestant import Contestant, feeds
-from flatout.optimize.layouts import LAYOUTS, Layout, handover
-from flatout.optimize.work.tasks import OTHER_BATCH
+from flatout.optimize import artefact, other_batches
+from flatout.optimize.builder import STRICT_SECONDS, Builder
+from flatout.optimize.contestant import Contestant
+from flatout.optimize.delivery import deliver, deliver_layout
+from flatout.optimize.layouts import LAYOUTS
+from flatout.optimize.other_batches import AtBatch
 from flatout.process.worker import WorkFailed
-from flatout.subject import Array, Subject, any_length
-from flatout.subject.writer import has_row_per_sample
+from flatout.subject import Array
 
 if TYPE_CHECKING:
     from flatout.optimize.request import OptimizeRequest
@@ -52,12 +48,6 @@ SLOW_TO_OPEN_SECONDS = 10.0
 CHECK_SHARE = 0.15
 """Share of the time that is left which the strict check of one finalist may take."""
 LEAST_CHECK_SECONDS = 8.0
-ROUNDS_OF_OTHER_BATCHES = 8
-SMALLEST_DROP = 0.01
-FEW_SAMPLES = 5
-"""The agreement on a few samples may be this many times as far off as on all: they vary less."""
-ALIKE = 1e-5
-"""Largest relative difference between the answers of an artefact and of its own loader."""
 
 
 @dataclass
@@ -67,27 +57,31 @@ class Claim:
     speedup: Interval | None = None
     artefact: Path | None = None
     """The directory that was handed over."""
-    other_batches: list[tuple[Contestant, Contestant]] = field(default_factory=list)
-    """At each other batch size: the winner with the setting that is best there, and the baseline."""
+    size_bytes: int = 0
+    """Of all in it that serves: files of the model, its stages, the model itself where that goes with it."""
+    other_batches: list[AtBatch] = field(default_factory=list)
     served: str = ""
     """How the server of --layout is started with the artefact."""
-    ties: list[Contestant] = field(default_factory=list)
-    """Finalists whose speed does not differ measurably from the winner's."""
+    unserved: str = ""
+    """Why the artefact was not written for that server, as a sentence: of the model itself alone."""
     notes: list[str] = field(default_factory=list)
+
+    lost: str = ""
+    """Why there is no artefact although something had passed."""
+
+    def withdraw(self, why: str) -> None:
+        """The artefact is not there: nothing is handed over."""
+        self.winner, self.artefact, self.served, self.lost = None, None, "", why
 
     def latencies(self) -> tuple[Latency, ...]:
         latencies = []
         if self.winner is not None and (found := self.winner.latency()) is not None:
             latencies.append(replace(found, speedup=self.speedup, setting=dict(self.winner.setting)))
-        for one, base in self.other_batches:
-            if (found := one.latency()) is not None:
-                once = compare(base, one)
-                speedup = self.race.fitted().widened(once, CONFIDENCE) if once is not None else None
-                latencies.append(replace(found, speedup=speedup, setting=dict(one.setting)))
-        return tuple(latencies)
+        found_there = (one.latency(self.race.fitted()) for one in self.other_batches)
+        return (*latencies, *(one for one in found_there if one is not None))
 
     def baseline_latencies(self) -> tuple[Latency, ...]:
-        ran = [self.race.baselines[0], *(base for _, base in self.other_batches)]
+        ran = [self.race.baselines[0], *(one.base for one in self.other_batches)]
         return tuple(found for one in ran if (found := one.latency()) is not None)
 
 
@@ -111,11 +105,6 @@ def claim_seconds(opening: float, finalists: int = FINALISTS, groups: int = GROU
     return opened * opening + blocks * ROUND_SECONDS + finalists * LEAST_CHECK_SECONDS
 
 
-def other_batch_seconds(opening: float) -> float:
-    """What it takes, about, to measure winner (in two settings) and baseline at another batch size."""
-    return 3 * (opening + ROUNDS_OF_OTHER_BATCHES * ROUND_SECONDS)
-
-
 def make_claim(
     heats: Sequence[Race[Contestant]],
     builder: Builder,
@@ -125,43 +114,115 @@ def make_claim(
     progress: Progress,
 ) -> Claim:
     """`target`: where the artefact goes once its manifest is written; until then it is in `artefact.unfinished`."""
-    baselines = [_fresh(heats[0].baselines[0]) for _ in range(2)]
-    few = time.monotonic() + claim_seconds(builder.open_seconds) > deadline
-    finalists, answers = _admitted(ranked(heats, request.objective), builder, request.objective, deadline, few)
-    race = ClaimRace(baselines, builder, progress.show)
-    enough = deadline - 3 * GROUPS * (builder.open_seconds + ROUNDS_OF_GROUP * ROUND_SECONDS)
-    race.run(finalists, Rules("all-rounds", ROUNDS, len(finalists)), TimeLimit(enough=enough))
-    result = Claim(race, None)
-    for one in _best_first([one for one in finalists if not one.broken], request.objective):
-        problem = _hand_over(one, answers[id(one)], builder, artefact.unfinished(target), request.objective != "size")
-        if not problem:
-            result.winner, result.artefact = one, target
-            break
-        one.candidate.drop("failed", problem)
-        progress.say(f"{one.name}: {problem}")
-    if request.layout is not None and result.winner is not None:
-        _write_layout(result, LAYOUTS[request.layout], builder, target)
-    if result.winner is not None and result.winner.candidate.route.name != BASELINE:
-        confirm(race, finalists, result.winner, deadline)
-    for one in (*baselines, *finalists):
+    finals = Finals(heats[0].baselines[0], builder, request, target, deadline, progress)
+    finals.decide(ranked(heats, request.objective))
+    return finals.claim
+
+
+class Finals:
+    """Finalists race, and the best of them is written, tried and started anew, until one of them stands."""
+
+    def __init__(
+        self,
+        baseline: Contestant,
+        builder: Builder,
+        request: OptimizeRequest,
+        target: Path,
+        deadline: float,
+        progress: Progress,
+    ) -> None:
+        self.builder, self.request, self.target = builder, request, target
+        self.deadline, self.progress = deadline, progress
+        self.race = ClaimRace([_fresh(baseline) for _ in range(2)], builder, progress.show)
+        self.claim = Claim(self.race, None)
+
+    def decide(self, ranking: Sequence[Contestant]) -> None:
+        """`ranking`: all that may be handed over, the best first."""
+        left = list(ranking)
+        while left and self.claim.winner is None:
+            finalists, answers = _admitted(left, self.builder, self.request.objective, self.deadline, self._is_late())
+            self._run(finalists)
+            for one in _best_first(finalists, self.request.objective):
+                if self._stands(one, finalists, answers[id(one)]):
+                    self.claim.winner, self.claim.artefact = one, self.target
+                    break
+            seen = {id(one.candidate) for one in finalists}
+            left = [one for one in left if finalists and id(one.candidate) not in seen and not one.candidate.over]
+        for one in (*self.race.baselines, *self.race.contestants):
+            one.close()
+        if (winner := self.claim.winner) is not None:
+            self.claim.speedup = self.race.verdict(winner).speedup
+            made = artefact.unfinished(self.target)
+            self.claim.size_bytes = artefact.size(made)
+            self.claim.other_batches, notes = other_batches.measure(
+                winner, self.race.baselines[0], self.builder, made, self.deadline, self.progress.show
+            )
+            self.claim.notes += notes
+
+    def _is_late(self) -> bool:
+        return time.monotonic() + claim_seconds(self.builder.open_seconds) > self.deadline
+
+    def _run(self, finalists: Sequence[Contestant]) -> None:
+        """Which one is the best; what breaks is dropped."""
+        if self.race.round:
+            self.race.renew(())
+        enough = self.deadline - 3 * GROUPS * (self.builder.open_seconds + ROUNDS_OF_GROUP * ROUND_SECONDS)
+        self.race.run(finalists, Rules("all-rounds", ROUNDS, len(finalists)), TimeLimit(enough=enough))
+        for one in finalists:
+            if one.broken:
+                self._drop(one, f"run: {one.note}")
+
+    def _stands(self, one: Contestant, finalists: Sequence[Contestant], answers: Sequence[Array]) -> bool:
+        """Whether it may be handed over, as far as it was tried: written, loaded, started anew."""
+        made, with_any_length = artefact.unfinished(self.target), self.request.objective != "size"
+        if problem := deliver(one, answers, self.builder, made, with_any_length=with_any_length):
+            return self._drop(one, problem)
+        if problem := self._layout_problem(one):
+            return self._drop(one, problem)
+        if one.candidate.is_model_itself:
+            one.verdict = Verdict("noise", note="the baseline")
+            return True
+        confirm(self.race, finalists, one, self.deadline)
+        if one.broken:
+            return self._drop(one, f"run: started anew, {one.note}")
+        if self.request.objective in ("size", "memory") or self.race.verdict(one).status != "lost":
+            return True
+        self.progress.say(f"{one.name}: slower than the model itself in processes that were started anew")
+        return False
+
+    def _layout_problem(self, one: Contestant) -> str:
+        """Of what was written for the server of --layout. The model itself is handed over without."""
+        if self.request.layout is None:
+            return ""
+        layout = LAYOUTS[self.request.layout]
+        self.claim.served, why = deliver_layout(layout, one, self.builder, self.target)
+        if not why or not one.candidate.is_model_itself:
+            return f"{layout.server}: {why}" if why else ""
+        self.claim.unserved = f"The artefact was not written for {layout.server}: {why}."
+        self.claim.notes.append(self.claim.unserved)
+        return ""
+
+    def _drop(self, one: Contestant, problem: str) -> bool:
         one.close()
-    if result.winner is not None:
-        result.speedup = race.verdict(result.winner).speedup
-        result.ties = [one for one in finalists if one is not result.winner and _tied(result.winner, one)]
-        _measure_other_batches(result, builder, deadline, progress)
-    return result
+        one.candidate.drop("failed", problem)
+        self.progress.say(f"{one.name}: {problem}")
+        return False
 
 
 def confirm(
     race: Race[Contestant], finalists: Sequence[Contestant], winner: Contestant, deadline: float = math.inf
 ) -> None:
-    """Give all finalists a verdict that holds for other processes: the winner by rounds that it was not chosen by."""
+    """Give all finalists a verdict that holds for other processes: the winner by rounds that it was not chosen by, and
+    in which its inputs were looked at as its loader does."""
     opening = sum(one.load_ms for one in (*race.baselines, winner)) / 1e3
-    winner.counts_from = race.round if len(finalists) > 1 else 0
+    anew = len(finalists) > 1 or winner.candidate.finite_only
+    winner.counts_from = race.round if anew else 0
     for done in range(GROUPS - (opening > SLOW_TO_OPEN_SECONDS)):
-        if done >= FEWEST_GROUPS - (len(finalists) == 1) and time.monotonic() > deadline:
+        if done >= FEWEST_GROUPS - (not anew) and time.monotonic() > deadline:
             break
         race.confirm([winner], 1, ROUNDS_OF_GROUP)
+        if winner.broken:
+            break
     for one in finalists:
         one.verdict = race.claim(one, confidence_for(1 if one is winner else len(finalists)))
 
@@ -199,8 +260,9 @@ def _finalists(ranking: Sequence[Contestant], objective: str) -> list[Contestant
     best, *rest = ranking
     if objective in ("size", "memory"):
         return [best]
-    near = [one for one in rest if one.candidate.route.name != BASELINE and not _is_behind(one) and _tied(best, one)]
-    spare = [one for one in rest if one.candidate is not best.candidate and one.candidate.route.name != BASELINE][:1]
+    others = [one for one in rest if not one.candidate.is_model_itself]
+    near = [one for one in others if not _is_behind(one) and _tied(best, one)]
+    spare = [one for one in others if one.candidate is not best.candidate][:1]
     return [best, *near[: FINALISTS - 1]] if near else [best, *spare]
 
 
@@ -220,7 +282,9 @@ def _admitted(
         if one.candidate.over or (admitted and time.monotonic() > deadline):
             continue
         again = _fresh(one)
-        if _try_to_open(again, builder):
+        if not _try_to_open(again, builder):
+            one.candidate.drop("failed", f"run: {again.note}")
+        else:
             left = CHECK_SHARE * (deadline - time.monotonic())
             answers[id(again)] = _checked(again, builder, min(max(left, LEAST_CHECK_SECONDS), STRICT_SECONDS))
         if again.active:
@@ -246,127 +310,11 @@ def _checked(one: Contestant, builder: Builder, seconds: float) -> list[Array]:
         given = builder.check(one, strictly=True, seconds=seconds)
     except WorkFailed as error:
         one.fail(error)
+        one.candidate.drop("timeout" if error.how == "timeout" else "failed", f"run: {error}")
         return []
     if one.candidate.over:
         one.leave(Exit("failed", one.candidate.note))
     return given
-
-
-def _hand_over(
-    one: Contestant, answers: list[Array], builder: Builder, target: Path, with_any_length: bool = True
-) -> str:
-    """Write the artefact and run its loader there, in a fresh process. Returns the problem; empty if there is none."""
-    subject = builder.subject
-    try:
-        artefact.assemble(one, subject, target, with_any_length)
-        count = artefact.write_check(subject, answers, target)
-        if one.candidate.route.name != BASELINE:
-            _try_odd_samples(one, builder, target)
-        output = builder.directory / "loaded.npz"
-        preloaded = needs_tensorflow(subject, one.candidate.route)
-        worker = builder.processes.worker(builder.directory / "logs" / "loader.txt", preloaded)
-        names = feeds(subject)[1:]
-        other = builder.directory / "other.npz"
-        rows = subject.batching == "dynamic" and has_row_per_sample(subject) and count >= OTHER_BATCH
-        try:
-            answer = worker.ask(
-                "run_loader",
-                120.0,
-                builder.memory_limit,
-                path=str(target / artefact.LOADER),
-                directory=str(target),
-                batch=one.batch,
-                feeds=[str(target / artefact.CHECK), *names],
-                output=str(output),
-                other=str(other) if rows else "",
-            )
-        finally:
-            worker.end()
-        with np.load(output, allow_pickle=False) as stored:
-            loaded = [stored[f"out{i}"] for i in range(len(stored.files))]
-        output.unlink()
-        if rows:
-            one.candidate.fixed_batch = str(answer["problem"]) or _differs(other, subject, builder)
-        error = relative_error([array[:count] for array in answers], loaded)
-        if error > ALIKE:
-            return f"loader: its answers differ from the artefact's by {error:.1e}"
-        return _other_lengths(one, builder, target) if (subject.directory / any_length.FOLDER).exists() else ""
-    except (WorkFailed, OSError, NotImplementedError) as error:
-        return f"loader: {error}"
-
-
-def _write_layout(result: Claim, layout: Layout, builder: Builder, target: Path) -> None:
-    assert result.winner is not None
-    candidate, subject = result.winner.candidate, builder.subject
-    preloaded = needs_tensorflow(subject, candidate.route)
-    worker = builder.processes.worker(builder.directory / "logs" / "layout.txt", preloaded)
-    made = artefact.unfinished(target)
-    try:
-        result.served = handover.write(layout, candidate.route, result.winner.setting, subject, made, target, worker)
-    except handover.NotWritten as error:
-        shutil.rmtree(made / layout.name, ignore_errors=True)
-        result.notes.append(f"The artefact was not written for {layout.server}: {error}.")
-    finally:
-        worker.end()
-
-
-def _try_odd_samples(one: Contestant, builder: Builder, target: Path) -> None:
-    """Where NaN and infinity become something else, the loader refuses them; of integers out of range it is told."""
-    candidate = one.candidate
-    for integers, kinds in ((False, ("float", "bfloat")), (True, ("int",))):
-        if not any(tensor.dtype.startswith(kinds) for tensor in builder.subject.inputs):
-            continue
-        worker = builder.processes.worker(builder.directory / "logs" / "odd.txt")
-        try:
-            answer = worker.ask(
-                "run_odd",
-                120.0,
-                builder.memory_limit,
-                path=str(target / artefact.LOADER),
-                directory=str(target),
-                subject=str(builder.subject.directory),
-                batch=one.batch,
-                integers=integers,
-            )
-            found = str(answer["differs"])
-        except WorkFailed:
-            found = "not answered: the process ends"
-        finally:
-            worker.end()
-        if integers:
-            candidate.integers = found
-        elif found:
-            candidate.finite_only = True
-            artefact.write_loader(one, builder.subject, target)
-
-
-def _other_lengths(one: Contestant, builder: Builder, target: Path) -> str:
-    """What is wrong with its answers to samples of other lengths: it has to answer as the original, or to refuse."""
-    worker = builder.processes.worker(builder.directory / "logs" / "lengths.txt")
-    try:
-        answer = worker.ask(
-            "run_other_lengths",
-            120.0,
-            builder.memory_limit,
-            path=str(target / artefact.LOADER),
-            directory=str(target),
-            subject=str(builder.subject.directory),
-            batch=one.batch,
-        )
-    finally:
-        worker.end()
-    one.candidate.any_length = bool(answer["answered"])
-    return f"loader: {answer['problem']}" if answer["problem"] else ""
-
-
-def _differs(path: Path, subject: Subject, builder: Builder) -> str:
-    """How the answers to another number of samples differ from the original's; empty if they agree."""
-    with np.load(path, allow_pickle=False) as stored:
-        given = [stored[f"out{i}"] for i in range(len(stored.files))]
-    path.unlink()
-    agreed = min(agreement([array[:OTHER_BATCH] for array in subject.answers("held_out")], given))
-    allowed = max(builder.accuracy.budget.max_drop, SMALLEST_DROP) * FEW_SAMPLES
-    return "" if agreed >= 1 - allowed else f"its answers to {OTHER_BATCH} samples at once agree to {agreed:.3f}"
 
 
 def _is_behind(one: Contestant) -> bool:
@@ -376,27 +324,3 @@ def _is_behind(one: Contestant) -> bool:
 def _tied(winner: Contestant, one: Contestant) -> bool:
     ratio = compare(winner, one)
     return ratio is not None and ratio.high >= 1
-
-
-def _measure_other_batches(result: Claim, builder: Builder, deadline: float, progress: Progress) -> None:
-    winner = result.winner
-    assert winner is not None
-    for batch in builder.subject.batches:
-        if batch == winner.batch:
-            continue
-        if time.monotonic() > deadline:
-            result.notes.append(f"There was no time left to measure batch {batch}: give more with --budget.")
-            continue
-        base = Contestant(result.race.baselines[0].candidate, {}, batch)
-        ways = [Contestant(winner.candidate, setting, batch) for setting in winner.candidate.settings]
-        opened = [one for one in (base, *ways) if _try_to_open(one, builder)]
-        if base in opened and len(opened) > 1:
-            rules = Rules("all-rounds", ROUNDS_OF_OTHER_BATCHES)
-            race = Race([base], show=progress.show)
-            race.run(opened[1:], rules, TimeLimit(enough=deadline))
-            result.other_batches.append((_best_first(opened[1:], "latency")[0], base))
-        else:
-            why = next(one.note for one in (base, *ways) if one.broken)
-            result.notes.append(f"Batch {batch} could not be measured: {why}")
-        for one in opened:
-            one.close()

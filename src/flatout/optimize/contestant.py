@@ -17,7 +17,7 @@ from flatout.optimize.candidates import Candidate
 from flatout.optimize.energy import Meter
 from flatout.process.worker import Worker, WorkFailed
 from flatout.routes._route import Setting
-from flatout.subject import Array, Subject
+from flatout.subject import Array, Subject, written_arrays
 
 BLOCK_SECONDS = 0.15
 OPEN_SECONDS = 120.0
@@ -45,6 +45,10 @@ class Contestant(race.Contestant):
     warm_ms: float = 1.0
     """The time of a call right after opening: a first estimate."""
     memory_bytes: int = 0
+    asked: int = 0
+    """Samples that it was last given to answer."""
+    held_out: int = 0
+    """Samples that there are."""
     meter: Meter = field(default_factory=Meter)
 
     @property
@@ -83,9 +87,10 @@ class Contestant(race.Contestant):
         assert self.worker is not None
         in_time = math.ceil(1e3 * seconds / self.warm_ms) * max(self.batch, 1)
         most = min(most, max(fewest, in_time))
-        self.worker.ask("answer", 20 * seconds + 60, feeds=self._feeds(subject), output=str(output), at_most=most)
-        with np.load(output, allow_pickle=False) as stored:
-            return [stored[f"out{i}"] for i in range(len(stored.files))]
+        limit = 20 * seconds + 60
+        told = self.worker.ask("answer", limit, feeds=self._feeds(subject), output=str(output), at_most=most)
+        self.asked, self.held_out = int(told["asked"]), int(told["held_out"])
+        return written_arrays(output, "out")
 
     def _feeds(self, subject: Subject) -> list[str]:
         """In the order of the artefact's inputs: a file made elsewhere may have another."""
@@ -126,15 +131,16 @@ class Contestant(race.Contestant):
         return 1e3 * seconds if seconds is not None else None
 
     def call_times(self) -> list[float]:
-        """Milliseconds of every call."""
-        return [1e3 * seconds for block in self.blocks if block is not None for seconds in block.times]
+        """Milliseconds of every call in the rounds that count."""
+        counted = self.blocks[self.counts_from :]
+        return [1e3 * seconds for block in counted if block is not None for seconds in block.times]
 
     def latency(self) -> Latency | None:
         times = self.call_times()
         if not times:
             return None
         p50, p95, p99 = (float(value) for value in np.percentile(times, (50, 95, 99)))
-        blocks = (block for block in self.blocks if isinstance(block, Block))
+        blocks = (block for block in self.blocks[self.counts_from :] if isinstance(block, Block))
         joules = [block.joules / block.units for block in blocks if block.joules is not None]
         return Latency(
             batch=self.batch,

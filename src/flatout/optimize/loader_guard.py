@@ -5,6 +5,8 @@ It costs nothing as long as the runtime answers: only what the runtime refuses i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from flatout.optimize.odd_samples import FINITE
 from flatout.subject import Subject, any_length
 from flatout.subject.input_matching import numpy_type
@@ -78,18 +80,26 @@ REFUSE = """\
             raise ValueError("NaN and infinity are refused: the artefact would answer otherwise than the original")
 """
 
+REFUSE_SIZES = """\
+        if any(len(array) not in {sizes} for array in inputs):
+            raise ValueError("this artefact takes batches of {listed} alone: it would answer others otherwise")
+"""
 
-def guard(subject: Subject, finite_only: bool = False) -> str:
-    """`finite_only`: with a check that no input holds NaN or infinity."""
+
+def guard(subject: Subject, finite_only: bool = False, sizes: Sequence[int] = ()) -> str:
+    """`finite_only`: with a check that no input holds NaN or infinity. `sizes`: with one of the number of samples."""
     takes = {
         one.name: (numpy_type(one.dtype), list(one.sample), list(any_length.lengths(subject, one.shape)))
         for one in subject.inputs
     }
     batched = subject.batching != "none"
+    refuse = REFUSE if finite_only else ""
+    if sizes:
+        refuse += REFUSE_SIZES.format(sizes=tuple(sorted(sizes)), listed=" or ".join(map(str, sorted(sizes))))
     return GUARD.format(
         takes=repr(takes),
         first=int(batched),
         batched="one to a row, " if batched else "",
-        refuse=REFUSE if finite_only else "",
+        refuse=refuse,
         finite=f"{FINITE}\n" if finite_only else "",
     )

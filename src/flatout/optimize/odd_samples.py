@@ -1,7 +1,8 @@
-"""Samples that no data has and that come one day: NaN, infinity, integers out of range. Runs in a child process.
+"""Samples that no data has and that come one day: NaN, infinity, integers out of range, empty strings. In a child.
 
-Runtimes differ in what they make of them: one keeps NaN, another answers a number as if nothing were wrong. What is
-found out here is told, and NaN and infinity are refused by the loader where they are answered in another way.
+Runtimes differ in what they make of them: one keeps NaN, another answers a number as if nothing were wrong. NaN and
+infinity are refused by the loader where they are answered in another way, of integers it is told, and an artefact that
+reads strings in another way is not handed over.
 """
 
 from __future__ import annotations
@@ -9,15 +10,16 @@ from __future__ import annotations
 import inspect
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy
 import numpy as np
 
-from flatout.measure.agreement import relative_error
+from flatout.measure.agreement import difference
 from flatout.routes._route import Runner
 from flatout.subject import Array, Subject, graph, in_batches, plain_array
+from flatout.subject.numpy_steps import ODD_STRINGS
 
 SECONDS = 30.0
 ALIKE = 0.1
@@ -59,7 +61,33 @@ def out_of_range(subject: Subject, batch: int) -> Iterator[list[Array]]:
         yield from _changed(subject, batch, "i", value, everywhere=False)
 
 
-def differs(subject: Subject, batch: int, runner: Runner, samples: Callable[..., Iterator[list[Array]]]) -> str:
+def odd_strings(subject: Subject, batch: int) -> Iterator[list[Array]]:
+    """Batches whose first sample is empty, no UTF-8, of other alphabets, or long."""
+    for text in ODD_STRINGS:
+        arrays = next(in_batches(subject.samples("held_out"), batch))
+        changed = []
+        for array in arrays:
+            if array.dtype.kind == "S":
+                array = array.astype(f"S{max(array.dtype.itemsize, len(text), 1)}")
+                array[() if batch == 0 or not array.ndim else 0] = text
+            changed.append(array)
+        yield changed
+
+
+Samples = Callable[[Subject, int], Iterator[list[Array]]]
+KINDS: Mapping[str, tuple[str, Samples]] = {
+    "numbers": ("float", unfinite), "integers": ("int", out_of_range), "strings": ("str", odd_strings),
+}  # fmt: skip
+"""With the types of inputs that have them, by the beginning of their names."""
+
+
+def kinds(subject: Subject) -> list[str]:
+    """Those that the model's inputs can be given."""
+    names = [one.dtype.removeprefix("b") if one.dtype == "bfloat16" else one.dtype for one in subject.inputs]
+    return [kind for kind, (beginning, _) in KINDS.items() if any(name.startswith(beginning) for name in names)]
+
+
+def differs(subject: Subject, batch: int, runner: Runner, samples: Samples) -> str:
     """What the artefact makes of such samples where the original does something else; empty if it does the same."""
     import tensorflow as tf
 
@@ -77,23 +105,9 @@ def differs(subject: Subject, batch: int, runner: Runner, samples: Callable[...,
             continue
         if not expected:
             return "answered where the original refuses them"
-        if not _alike(expected, given):
+        if difference(expected, given, ALIKE):
             return "answered otherwise than by the original"
     return ""
-
-
-def _alike(expected: Sequence[Array], given: Sequence[Array]) -> bool:
-    for one, other in zip(expected, given, strict=True):
-        if one.shape != other.shape:
-            return False
-        if one.dtype.kind == "f" and not np.array_equal(_kinds(one), _kinds(other)):
-            return False
-    return relative_error(expected, given) <= ALIKE
-
-
-def _kinds(array: Array) -> Array:
-    """Of each element: NaN, infinity with its sign, or a number."""
-    return np.where(np.isnan(array), 3, np.where(np.isinf(array), np.sign(array), 0))
 
 
 def _changed(subject: Subject, batch: int, kind: str, value: float, everywhere: bool) -> Iterator[list[Array]]:

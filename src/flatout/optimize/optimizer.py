@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from flatout.environment.machine import cores, free_memory
 from flatout.measure.race import Exit, Race, Rules, TimeLimit
-from flatout.model.errors import ModelUnusable
-from flatout.optimize import artefact, time_budget
+from flatout.model.errors import InvalidOption, ModelUnusable
+from flatout.optimize import artefact, other_batches, time_budget
 from flatout.optimize.builder import KEPT_FREE, Accuracy, Builder, Evaluate, Processes
 from flatout.optimize.candidates import BASELINE, Candidate, CandidateList, RouteChoice, Skipped
 from flatout.optimize.checks import AccuracyBudget
-from flatout.optimize.claim import Claim, claim_seconds, make_claim, other_batch_seconds
+from flatout.optimize.claim import Claim, claim_seconds, make_claim
 from flatout.optimize.contestant import Contestant
 from flatout.optimize.layouts import LAYOUTS
 from flatout.optimize.request import OptimizeRequest
@@ -28,6 +29,7 @@ from flatout.routes import catalogue
 from flatout.routes._kept import home
 from flatout.subject import Subject
 from flatout.subject.preparation import Prepared
+from flatout.subject.samples import row_digests
 
 PREPARE_SECONDS = 300.0
 EVALUATE_SECONDS = 120.0
@@ -45,6 +47,12 @@ BUILD_SHARE_OF_RACES = 0.7
 TOO_SLOW = (
     f"Opening the model and asking it for the answers to the samples took more than {PREPARE_SECONDS:.0f} s. Give "
     "fewer samples (--samples), or run it on a machine that does nothing else."
+)
+FEWEST_MIXED, FAR_OFF = 4, 6.0
+"""Answers mixed up so often, and by so many standard deviations worse than those: then the direction is wrong."""
+OTHER_ORDER = (
+    "the data came in another order when it was read again, so samples that it was made with may be among those of the "
+    "check. Give data that comes in the same order each time (a seed, or a file)"
 )
 NOT_RACED = "there was no time left to race it: give more with --budget"
 
@@ -120,7 +128,7 @@ class Optimizer:
         """When racing has to end: what a claim takes at least is known by how long processes take to open."""
         now, end = time.monotonic(), self._time_at(1.0)
         needed = claim_seconds(builder.open_seconds, finalists=1, groups=1)
-        needed += (len(builder.subject.batches) - 1) * other_batch_seconds(builder.open_seconds)
+        needed += (len(builder.subject.batches) - 1) * other_batches.seconds(builder.open_seconds)
         return min(self._time_at(RACE_SHARE), max(end - needed, now + CLAIM_SHARE * (end - now)))
 
     def _time_at(self, share: float) -> float:
@@ -132,7 +140,7 @@ class Optimizer:
         evaluate: Evaluate | None
         directory = self.directory / "subject"
         if self.prepared is not None:
-            summary, evaluate = self.prepared.summary(), self.prepared.evaluator
+            summary, evaluate = self.prepared.summary(), _evaluate_here(self.prepared.evaluator)
         else:
             worker = processes.worker(self.directory / "logs" / "prepare.txt")
             try:
@@ -142,6 +150,9 @@ class Optimizer:
                 raise ModelUnusable(TOO_SLOW if error.how == "timeout" else str(error)) from None
             evaluate = _evaluate_in(worker) if summary["judged"] else None
         budget = self.request.accuracy_budget(self.request.metric if summary["judged"] else None)
+        budget = replace(budget, first_output_only=bool(summary["first_output_only"]))
+        if summary["judged"] and self.request.lower_is_better is None:
+            expect_direction(budget, float(summary["metric"]), summary["mixed_up"])
         return Outcome(Subject.read(directory), budget, summary["metric"], list(summary["notes"])), evaluate
 
     def _build(self, outcome: Outcome, builder: Builder) -> list[Contestant]:
@@ -149,8 +160,12 @@ class Optimizer:
         source = CandidateList(catalogue(), subject, self.directory / "candidates", cores())
         outcome.candidates, outcome.skipped = source.from_routes(self.choice)
         outcome.candidates += [source.from_comparison_file(path) for path in self.request.compare]
-        for path in self.request.compressed:
-            outcome.candidates += source.from_compressed_file(path, self.choice)
+        if not _same_order(self.request.compressed_order, subject):
+            outcome.skipped += [Skipped(path.name, OTHER_ORDER) for path in self.request.compressed]
+            outcome.notes.append(f"What --compress made is not raced: {OTHER_ORDER}.")
+        else:
+            for path in self.request.compressed:
+                outcome.candidates += source.from_compressed_file(path, self.choice)
         self.progress.phase(f"converting and checking {len(outcome.candidates)} candidates")
         baseline = [one for one in outcome.candidates if one.route.name == BASELINE and one.given is None]
         contestants = builder.build(baseline, self._race_batch(subject))
@@ -194,6 +209,30 @@ class Optimizer:
                 one.close()
 
 
+def _same_order(order: Sequence[str], subject: Subject) -> bool:
+    """Whether the compression was given the same samples for calibration, so that it has seen none of the others."""
+    if not order:
+        return True
+    now = row_digests(subject.samples("calibration"), len(order))
+    return list(order[: len(now)]) == now
+
+
+def expect_direction(budget: AccuracyBudget, value: float, mixed_up: Sequence[float]) -> None:
+    """Refuse a direction that was guessed by the name of the metric, where the model would be far better if it had
+    answered other samples. `mixed_up`: the metric of its answers given to others."""
+    if len(mixed_up) < FEWEST_MIXED:
+        return
+    middle, spread = statistics.fmean(mixed_up), statistics.stdev(mixed_up)
+    if budget.drop(value, middle) <= FAR_OFF * max(spread, 1e-6 * abs(value)):
+        return
+    guessed, other = ("lower", "higher") if budget.lower_is_better else ("higher", "lower")
+    raise InvalidOption(
+        f"{budget.metric} of the model is {value:.4g}, and {middle:.4g} where its answers are given to other samples. "
+        f"By its name {guessed} would be better; by these numbers {other} is. Say --{other}-is-better, or "
+        f"--{guessed}-is-better if that is meant."
+    )
+
+
 def _open_while_memory_lasts(
     waiting: Sequence[Contestant], builder: Builder
 ) -> tuple[list[Contestant], list[Contestant]]:
@@ -214,9 +253,32 @@ def _open(one: Contestant, builder: Builder) -> None:
         builder.open(one)
     except WorkFailed as error:
         one.fail(error)
+        _drop(one, "timeout" if error.how == "timeout" else "failed", f"run: {error}")
         return
     if reason := builder.too_slow(one):
         one.leave(Exit("timeout", reason))
+        _drop(one, "timeout", reason)
+
+
+def _drop(one: Contestant, over: str, note: str) -> None:
+    """Of a setting that is not the first one, nothing follows for the others."""
+    if one.setting == one.candidate.settings[0]:
+        one.candidate.drop(over, note)
+
+
+def _evaluate_here(evaluator: Evaluate | None) -> Evaluate | None:
+    """The metric of a model in memory, in the user's own process: an exception is that of one candidate."""
+    if evaluator is None:
+        return None
+
+    def evaluate(answers: Path, groups: int) -> dict[str, Any]:
+        try:
+            return evaluator(answers, groups)
+        except Exception as error:
+            text = " ".join(str(error).split())[:300]
+            raise WorkFailed("failed", f"the metric failed: {type(error).__name__}: {text}") from error
+
+    return evaluate
 
 
 def _evaluate_in(worker: Worker) -> Evaluate:

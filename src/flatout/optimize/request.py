@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +52,9 @@ class OptimizeRequest:
     compressed: tuple[Path, ...] = ()
     """Compressed forms of the model: checked and raced like routes, and handed over if one wins."""
 
+    compressed_order: tuple[str, ...] = ()
+    """Digests of the first calibration samples that the compression was given (`subject.samples`)."""
+
     seconds: float | None = None
     """Time budget. None: by the size and speed of the model (`time_budget`)."""
     cache: bool = True
@@ -70,8 +74,8 @@ class OptimizeRequest:
             raise InvalidOption(f"--layout takes {', '.join(others)} or {last}, not {self.layout!r}.")
         if not self.batches or min(self.batches) < 1:
             raise InvalidOption(f"Batch sizes are whole numbers from 1 on, not {self.batches}.")
-        if self.max_drop < 0:
-            raise InvalidOption(f"The largest drop of the metric is 0 or more, not {self.max_drop:g}.")
+        if not (self.max_drop >= 0 and math.isfinite(self.max_drop)):
+            raise InvalidOption(f"The largest drop of the metric is a number from 0 on, not {self.max_drop:g}.")
         if self.seconds is not None and self.seconds <= 0:
             raise InvalidOption(f"The time budget is more than 0 seconds, not {self.seconds:g}.")
         if self.train is not None and self.compress is None:

@@ -60,7 +60,12 @@ def optimize(request: OptimizeRequest, *, quiet: bool = False, in_memory: InMemo
         in_process = in_memory is not None and in_memory.original is not None
         command = ("flatout.optimize", request.model) if in_process else tuple(sys.argv[1:])
         case = case_module.make_case(outcome, request, command, started, time.monotonic() - began)
-        case_module.publish(outcome, case)
+        try:
+            case_module.publish(outcome, case)
+        except OSError as error:  # what was measured stands, but there is nothing to hand over
+            assert outcome.claim is not None
+            outcome.claim.withdraw(f"the artefact could not be written: {error}")
+            case = case_module.make_case(outcome, request, command, started, time.monotonic() - began)
         saving.save(case, directory)
         return Result(case, outcome.claim.artefact if outcome.claim and outcome.claim.winner else None, directory)
     except (FlatoutError, KeyboardInterrupt):

@@ -29,14 +29,16 @@ class Tried:
 
     @classmethod
     def of(cls, outcome: Outcome) -> Tried:
-        ran = {id(one.candidate) for race in outcome.heats for one in race.contestants if one.call_ms() is not None}
+        contestants = [one for race in outcome.heats for one in race.contestants]
+        ran = {id(one.candidate) for one in contestants if one.call_ms() is not None}
+        broken = {id(one.candidate) for one in contestants if one.broken}
         could = [
             one
             for one in outcome.candidates
             if one.route.deployable and one.route.name != BASELINE and one.over != "needless"
             if one.ours or one.given is None
         ]
-        left = [one.name for one in could if id(one) not in ran and _had_no_time(one)]
+        left = [one.name for one in could if id(one) not in ran | broken and _had_no_time(one)]
         unserved = sum(one.unserved for one in outcome.skipped)
         return cls(len(could), sum(id(one) in ran for one in could), tuple(left), unserved)
 

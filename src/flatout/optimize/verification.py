@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.measure.agreement import agreement, relative_error
+from flatout.measure.agreement import agreement, relative_error, unlike
 from flatout.model import json_text
 from flatout.model.errors import ArtefactUnreadable, ToolMissing
 from flatout.optimize import artefact, checks
@@ -134,7 +134,8 @@ def _check_loading(one: _Artefact) -> Finding:
 def _check_contents(one: _Artefact) -> Finding:
     answer = one.worker.ask("inspect", SECONDS, route=one.route.name, directory=str(one.directory))
     contents = Contents(answer["weights"], answer["weight_bytes"], answer["computes"])
-    problem = checks.check_contents(one.route, contents, int(one.manifest.get("parameters", 0)))
+    parameters, stated = int(one.manifest.get("parameters", 0)), bool(one.manifest.get("precision", "stated"))
+    problem = checks.check_contents(one.route, contents, parameters, states_precision=stated)
     nodes = ", ".join(f"{count} heavy nodes in {name}" for name, count in contents.computes.items())
     return Finding("contents", not problem, problem or f"{contents.weights:,} weights{f'; {nodes}' if nodes else ''}")
 
@@ -148,11 +149,11 @@ def _check_answers(one: _Artefact) -> Finding:
     with np.load(one.directory / artefact.CHECK, allow_pickle=False) as stored:
         original = [stored[f"original{i}"] for i in range(count)]
         before = [stored[f"answer{i}"] for i in range(count)]
-    if len(answers) != count:
-        return Finding("answers", False, f"{len(answers)} outputs; {count} were expected")
+    if problem := unlike(original, answers):
+        return Finding("answers", False, problem)
     then, now = min(agreement(original, before)), min(agreement(original, answers))
     text = f"agree with the original's to {now:.5f} on {len(answers[0])} samples ({then:.5f} where it was made)"
-    if now < then - MARGIN:
+    if not now >= then - MARGIN or not np.isfinite(then):
         return Finding("answers", False, text)
     return Finding("answers", True, f"{text}; with its own to {relative_error(before, answers):.1e}")
 

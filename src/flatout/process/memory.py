@@ -23,6 +23,14 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + _inherited_bytes
 
 
+def forget_peak() -> None:
+    """Begin the peak anew, from what is held now; does nothing where the system has no way to."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
+
+
 def resident_bytes(pid: int) -> int:
     """What a process holds now; 0 where it has ended."""
     try:

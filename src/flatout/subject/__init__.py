@@ -12,9 +12,21 @@ from flatout.subject.subject import (
     Array,
     Subject,
     Tensor,
+    for_size,
     in_batches,
     plain_array,
     write_arrays,
+    written_arrays,
 )
 
-__all__ = ["FEW_ELEMENTS", "Array", "Subject", "Tensor", "in_batches", "plain_array", "write_arrays"]
+__all__ = [
+    "FEW_ELEMENTS",
+    "Array",
+    "Subject",
+    "Tensor",
+    "for_size",
+    "in_batches",
+    "plain_array",
+    "write_arrays",
+    "written_arrays",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from flatout.subject.subject import Array
 MetricFunction = Callable[[Sequence[Array], Sequence[Array]], float]
 """Takes labels and answers, one array for each output."""
 
+MIXED, MIXED_SECONDS = 8, 5.0
+"""How often answers are mixed up, and how long that may take."""
+
 _LOWER_IS_BETTER = re.compile(
     r"error|loss|entropy|perplexity|mse|mae|mape|msle|divergence|hinge|poisson|log_?cosh|false|distance", re.I
 )
@@ -30,9 +34,11 @@ def lower_is_better(metric: str | None) -> bool:
 class MetricEvaluator:
     """Evaluates the metric of a file of answers to the held-out samples, or to the first of them."""
 
-    def __init__(self, function: MetricFunction, labels: Sequence[Array]) -> None:
+    def __init__(self, function: MetricFunction, labels: Sequence[Array], first_output_only: bool = False) -> None:
         self.function = function
         self.labels = labels
+        self.first_output_only = first_output_only
+        """Whether the metric looks at no other output."""
         self.original: Sequence[Array] = ()
         """The original's answers to all held-out samples."""
         self._original_values: dict[int, float] = {}
@@ -56,6 +62,19 @@ class MetricEvaluator:
             found |= {"original_without": self._original_without[count, groups]}
         return found
 
+    def mixed_up(self) -> list[float]:
+        """The metric of the original's answers, each given to another sample, some times: what a model is worth that
+        has not seen its samples. Empty where the metric does not take them so, or takes long."""
+        count, found, end = len(self.original[0]), list[float](), time.monotonic() + MIXED_SECONDS
+        for shift in sorted({count * part // (MIXED + 1) for part in range(1, MIXED + 1)} - {0}):
+            try:
+                found.append(self.evaluate([np.roll(output, shift, axis=0) for output in self.original]))
+            except Exception:  # a function of the user's own, and this is not what it is for
+                return []
+            if time.monotonic() > end:
+                break
+        return [value for value in found if np.isfinite(value)]
+
     def _without(self, outputs: Sequence[Array], groups: int) -> list[float]:
         kept = (np.arange(len(outputs[0])) % groups != group for group in range(groups))
         return [self.evaluate([output[rest] for output in outputs], rest) for rest in kept]
@@ -65,6 +84,11 @@ class MetricEvaluator:
         kept = slice(len(outputs[0])) if of is None else np.flatnonzero(of)
         value = float(self.function([labels[kept] for labels in self.labels], outputs))
         return value if np.isfinite(value) else float("nan")
+
+
+def is_of_keras(metric: str | Callable[..., Any]) -> bool:
+    """By its name: then it is that of the first output, and says nothing of the others."""
+    return isinstance(metric, str) and ":" not in metric
 
 
 def metric_function(metric: str | Callable[..., Any]) -> MetricFunction:

@@ -74,9 +74,18 @@ class Prepared:
     metric: float | None
     """The original's metric on the held-out samples."""
     notes: list[str]
+    mixed_up: list[float] = field(default_factory=list)
+    """The metric when the original's answers are given to other samples."""
 
     def summary(self) -> dict[str, Any]:
-        return {"metric": self.metric, "notes": self.notes, "judged": self.evaluator is not None}
+        first = self.evaluator is not None and self.evaluator.first_output_only
+        return {
+            "metric": self.metric,
+            "notes": self.notes,
+            "judged": self.evaluator is not None,
+            "first_output_only": first,
+            "mixed_up": self.mixed_up,
+        }
 
 
 def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepared:
@@ -124,7 +133,7 @@ def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepa
         raise DataUnusable(
             f"{request.metric or 'The metric'} of the original is not a number: labels or answers do not fit it."
         )
-    return Prepared(subject, evaluator, value, notes)
+    return Prepared(subject, evaluator, value, notes, evaluator.mixed_up())
 
 
 def _written(subject: Subject, model: Original, parts: writer.Parts, notes: list[str]) -> Subject:
@@ -162,7 +171,7 @@ def _evaluator(
             f"{name or 'The metric'} compares answers with labels, and the data has none. Add labels (`y` in an .npz, "
             "the second of a pair in a dataset), or leave the metric out: then agreement with the original is measured."
         )
-    return metric.MetricEvaluator(metric.metric_function(requested), labels)
+    return metric.MetricEvaluator(metric.metric_function(requested), labels, metric.is_of_keras(requested))
 
 
 def _inputs_from_data(samples: Samples | None, shapes: Mapping[str, Sequence[int]]) -> tuple[DeclaredInput, ...]:

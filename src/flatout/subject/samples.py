@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from flatout.subject.subject import Array
 
@@ -20,3 +24,10 @@ class Samples:
 
     def __len__(self) -> int:
         return min(len(array) for array in self.arrays.values())
+
+
+def row_digests(arrays: Sequence[Array], most: int = 16) -> list[str]:
+    """Of the first samples: whether two processes were given the same ones in the same order."""
+    count = min(most, *(len(array) for array in arrays))
+    rows = (b"".join(np.ascontiguousarray(array[row]).tobytes() for array in arrays) for row in range(count))
+    return [hashlib.sha256(row).hexdigest()[:16] for row in rows]

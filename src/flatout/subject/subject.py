@@ -146,6 +146,17 @@ def write_arrays(path: Path, prefix: str, arrays: Sequence[Array]) -> None:
     np.savez(path, **named)
 
 
+def written_arrays(path: Path, prefix: str) -> list[Array]:
+    """All that `write_arrays` has written."""
+    with np.load(path, allow_pickle=False) as stored:
+        return [stored[f"{prefix}{i}"] for i in range(len(stored.files))]
+
+
+def for_size(path: Path, size: int) -> Path:
+    """The file beside this one for the answers to so many samples at once."""
+    return path.with_name(f"{path.stem}-of-{size}{path.suffix}")
+
+
 def _read(path: Path, prefix: str, count: int) -> list[Array]:
     with np.load(path, allow_pickle=False) as stored:
         return [stored[f"{prefix}{i}"] for i in range(count)]

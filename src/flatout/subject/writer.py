@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from flatout.measure.agreement import relative_error
+from flatout.measure.agreement import difference, relative_error
 from flatout.subject import any_length, graph, graph_digest
 from flatout.subject.original import Original
 from flatout.subject.subject import FEW_ELEMENTS, Array, Subject, Tensor, in_batches, plain_array, write_arrays
@@ -129,9 +129,9 @@ def _answers_alike(subject: Subject, flavour: str) -> bool:
     given = [plain_array(output) for output in copy.serve(*(tf.constant(array) for array in feed))]
     answers = subject.answers("held_out")
     if batch == 0 or not has_row_per_sample(subject):
-        return relative_error([array[0] for array in answers], given) < UNROLLED_ERROR
+        return not difference([array[0] for array in answers], given, UNROLLED_ERROR)
     count = min(batch, len(answers[0]))
-    return relative_error([array[:count] for array in answers], [array[:count] for array in given]) < UNROLLED_ERROR
+    return not difference([array[:count] for array in answers], [array[:count] for array in given], UNROLLED_ERROR)
 
 
 def _write_parts(subject: Subject, serve: Any, parts: Parts, notes: list[str]) -> float:

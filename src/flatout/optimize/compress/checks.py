@@ -125,7 +125,8 @@ def expect_equal(name: str, expected: Sequence[Array], found: Sequence[Array], a
 
 def distance(expected: Sequence[Array], found: Sequence[Array]) -> float:
     """How far outputs have moved, as a share of their spread: the largest of all outputs."""
-    return max(float(np.sqrt(np.mean((a - b) ** 2)) / (a.std() + 1e-12)) for a, b in zip(expected, found, strict=True))
+    each = [float(np.sqrt(np.mean((a - b) ** 2)) / (a.std() + 1e-12)) for a, b in zip(expected, found, strict=True)]
+    return float(np.max(each))  # NaN, where one of them is
 
 
 def rounding_tolerance(model: Any) -> float:

@@ -24,6 +24,7 @@ from flatout.optimize.compress.search import Search, file_name
 from flatout.optimize.compress.stages import Resources, apply, parse
 from flatout.optimize.request import SEARCH, OptimizeRequest
 from flatout.subject.preparation import SubjectRequest
+from flatout.subject.samples import row_digests
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class CompressedFiles:
     """What the stages did."""
     missing: tuple[str, ...] = ()
     """Files that could not be written, and why."""
+    order: tuple[str, ...] = ()
+    """Digests of the first samples that it was given for calibration; empty where it was given none."""
 
 
 def compress_for_race(request: OptimizeRequest, quiet: bool) -> OptimizeRequest:
@@ -76,7 +79,7 @@ def compress_for_race(request: OptimizeRequest, quiet: bool) -> OptimizeRequest:
         sys.stderr.write("".join(f"flatout: {line}\n" for line in lines))
     servable = tuple(path for path in files.paths if path.suffix in (".tflite", ".onnx"))
     left = max(total - (time.monotonic() - began), total / 2) if request.compress == SEARCH else request.seconds
-    return replace(request, compressed=servable, seconds=left)
+    return replace(request, compressed=servable, compressed_order=files.order, seconds=left)
 
 
 def run_compression(request: CompressionRequest) -> CompressedFiles:
@@ -98,7 +101,7 @@ def run_compression(request: CompressionRequest) -> CompressedFiles:
     if "error" in answer:
         raise CompressionFailed(f"The compression failed: {answer['error']}")
     paths = tuple(Path(path) for path in answer["paths"])
-    return CompressedFiles(paths, tuple(answer["reports"]), tuple(answer["missing"]))
+    return CompressedFiles(paths, tuple(answer["reports"]), tuple(answer["missing"]), tuple(answer["order"]))
 
 
 def _compress(request: CompressionRequest) -> dict[str, Any]:
@@ -115,6 +118,7 @@ def _compress(request: CompressionRequest) -> dict[str, Any]:
     resources = Resources(model, train, data.calibration, request.directory / "checkpoints", score)
     if request.stages == SEARCH:
         drop, deadline = samples.metric_drop(data, model, request.budget), time.monotonic() + request.seconds
+        _say(f"search: chooses by {len(data.inputs[0]):,} samples; the race checks its results on others")
         found = Search(resources, drop, request.budget.max_drop, deadline, _say).run()
         made = [(one.stages, one.model, one.int8) for one in found]
         reports = [] if made else ["search: no smaller model was good enough"]
@@ -130,7 +134,8 @@ def _compress(request: CompressionRequest) -> dict[str, Any]:
         written, failed = _write_files(smaller, int8, data.calibration, request.directory, file_name(name))
         paths += map(str, written)
         missing += failed
-    return {"paths": paths, "reports": reports, "missing": missing}
+    order = row_digests(data.calibration) if data.inputs else []
+    return {"paths": paths, "reports": reports, "missing": missing, "order": order}
 
 
 def _say(text: str) -> None:

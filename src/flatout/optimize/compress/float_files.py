@@ -17,14 +17,16 @@ from flatout.optimize.compress.quantize import Array
 
 def write_litert(model: Any, path: str | os.PathLike[str], inputs: list[Array]) -> WrittenFile:
     target = Path(path)
-    with tempfile.TemporaryDirectory() as scratch:
-        litert.save_model(model, Path(scratch) / "saved", None)
-        command = [sys.executable, "-m", litert.__name__, str(Path(scratch) / "saved"), str(target), "float"]
-        done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode or not target.exists():
-        raise CompressionFailed(f"The LiteRT converter failed: {(done.stderr.strip().splitlines() or ['?'])[-1][:500]}")
-    found, int8 = litert.run_file(target, inputs)
-    return _check_file(target, model, found, inputs, int8)
+    with litert.made_anew(target):
+        with tempfile.TemporaryDirectory() as scratch:
+            litert.save_model(model, Path(scratch) / "saved", None)
+            command = [sys.executable, "-m", litert.__name__, str(Path(scratch) / "saved"), str(target), "float"]
+            done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode or not target.exists():
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise CompressionFailed(f"The LiteRT converter failed: {last[:500]}")
+        found, int8 = litert.run_file(target, inputs)
+        return _check_file(target, model, found, inputs, int8)
 
 
 def write_onnx(model: Any, path: str | os.PathLike[str], inputs: list[Array]) -> WrittenFile:
@@ -33,8 +35,9 @@ def write_onnx(model: Any, path: str | os.PathLike[str], inputs: list[Array]) ->
     except ImportError as error:
         raise ToolMissing("onnx and tf2onnx are needed: pip install flatout[backends].") from error
     target = Path(path)
-    onnx.save(onnx_qdq.convert_model(model, None), str(target))
-    return _check_file(target, model, onnx_qdq.open_with_onnxruntime(target)(inputs), inputs, 0)
+    with litert.made_anew(target):
+        onnx.save(onnx_qdq.convert_model(model, None), str(target))
+        return _check_file(target, model, onnx_qdq.open_with_onnxruntime(target)(inputs), inputs, 0)
 
 
 def _check_file(path: Path, model: Any, found: list[Array], inputs: list[Array], int8: int) -> WrittenFile:

@@ -6,11 +6,12 @@ native code that may abort its process, and it leaks memory.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,17 +45,29 @@ def write(model: Any, path: str | os.PathLike[str], inputs: list[Array], *, batc
     """Write the result of `quantize` as an int8 file, and check the file on these inputs. Batch None: any size."""
     plain = for_serving(model)
     target = Path(path)
-    with tempfile.TemporaryDirectory() as scratch:
-        save_model(plain, Path(scratch) / "saved", batch)
-        done = subprocess.run(
-            [sys.executable, "-m", __name__, str(Path(scratch) / "saved"), str(target)], capture_output=True, text=True
-        )
-    if done.returncode or not target.exists():
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise CompressionFailed(f"The LiteRT converter failed: {last[:500]}")
-    expected = checks.outputs(model, inputs)
-    found, int8 = run_file(target, inputs)
-    return check_file(target, expected, found, int8)
+    with made_anew(target):
+        with tempfile.TemporaryDirectory() as scratch:
+            saved = Path(scratch) / "saved"
+            save_model(plain, saved, batch)
+            command = [sys.executable, "-m", __name__, str(saved), str(target)]
+            done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode or not target.exists():
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise CompressionFailed(f"The LiteRT converter failed: {last[:500]}")
+        expected = checks.outputs(model, inputs)
+        found, int8 = run_file(target, inputs)
+        return check_file(target, expected, found, int8)
+
+
+@contextlib.contextmanager
+def made_anew(target: Path) -> Iterator[None]:
+    """An earlier file is not this model, and one that fails its check is not left there."""
+    target.unlink(missing_ok=True)
+    try:
+        yield
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
 
 
 def save_model(model: Any, directory: Path, batch: int | None) -> None:
@@ -146,7 +159,8 @@ def check_file(path: Path, expected: list[Array], found: list[Array], int8: int)
         if one.shape != other.shape:
             raise CompressionFailed(f"{path.name} has outputs of shape {other.shape}, the model {one.shape}.")
         levels = (one.max() - min(one.min(), 0.0)) / 255
-        apart = max(apart, float(np.abs(one - other).mean() / max(levels, 1e-12)))
+        off = float(np.abs(one - other).mean() / max(levels, 1e-12))
+        apart = max(apart, off if np.isfinite(off) else float("inf"))  # NaN is larger than nothing
         if one.ndim > 1 and one.shape[-1] > 1:
             alike = min(alike, float((one.argmax(-1) == other.argmax(-1)).mean()))
     if apart > MAX_STEPS or not np.isfinite(apart):

@@ -168,12 +168,12 @@ def sparsify(
             masks.detach()
     reached = masks.verify()
     total = sum(int(np.prod(v.shape)) for v in pruned.weights)
-    nonzero = sum(int(np.count_nonzero(v.numpy())) for v in pruned.weights)
+    before, after = (sum(int(np.count_nonzero(v.numpy())) for v in one.weights) for one in (model, pruned))
     return Compressed(
         pruned,
         "weights pruned",
-        Size(total, nonzero=total),
-        Size(total, nonzero=nonzero),
+        Size(total, nonzero=before),
+        Size(total, nonzero=after),
         details={"sparsity": round(reached, 4), "compressed bytes": [compressed_size(model), compressed_size(pruned)]},
     )
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from flatout.model.errors import CompressionFailed, ToolMissing
 from flatout.optimize.compress import checks
-from flatout.optimize.compress.litert import WrittenFile, check_file
+from flatout.optimize.compress.litert import WrittenFile, check_file, made_anew
 from flatout.optimize.compress.quantize import Array, for_serving
 from flatout.optimize.compress.structure import graph
 from flatout.routes._onnx import convert
@@ -36,11 +36,12 @@ def write(model: Any, path: str | os.PathLike[str], inputs: list[Array], *, batc
     store_weights(proto)
     onnx.checker.check_model(proto)
     target = Path(path)
-    onnx.save(proto, str(target))
-    expected = checks.outputs(model, inputs)
-    found = open_with_onnxruntime(target)(inputs)
-    count = sum(tensor.data_type == onnx.TensorProto.INT8 for tensor in proto.graph.initializer)
-    return check_file(target, expected, found, count)
+    with made_anew(target):
+        onnx.save(proto, str(target))
+        expected = checks.outputs(model, inputs)
+        found = open_with_onnxruntime(target)(inputs)
+        count = sum(tensor.data_type == onnx.TensorProto.INT8 for tensor in proto.graph.initializer)
+        return check_file(target, expected, found, count)
 
 
 def convert_model(plain: Any, batch: int | None) -> Any:

@@ -18,6 +18,8 @@ from flatout.subject.metric import metric_function
 from flatout.subject.preparation import SubjectRequest, split_samples
 
 BATCH = 256
+ENOUGH = 256
+"""Samples to choose by that are no samples of the calibration: with fewer, those count as well."""
 PARTS = 40
 """Parts of the samples that are evaluated separately, to see how much of a difference is chance."""
 
@@ -27,7 +29,7 @@ class Samples:
     calibration: list[Array]
     """To find ranges with, and to check with."""
     inputs: list[Array]
-    """To choose by."""
+    """To choose by: those that are left over, and those of the calibration as well where these are few."""
     labels: list[Array]
 
 
@@ -38,7 +40,8 @@ def read(request: SubjectRequest, model: Any) -> Samples:
     samples = data.read_samples(request.data, declared, request.features, request.read_limit)
     arrays = input_matching.match_inputs(samples, input_matching.apply_shapes(declared, request.shapes, True), True)
     rows = split_samples([*arrays, *samples.labels], request)
-    calibration, choosing = rows["calibration"], np.concatenate([rows["calibration"], rows["spare"]])
+    calibration, spare = rows["calibration"], rows["spare"]
+    choosing = spare if len(spare) >= ENOUGH else np.concatenate([calibration, spare])
     labels = [array[choosing] for array in samples.labels]
     return Samples([array[calibration] for array in arrays], [array[choosing] for array in arrays], labels)
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from flatout.measure.agreement import relative_error
+from flatout.measure.agreement import difference
 from flatout.model.errors import Internal
+from flatout.optimize.checks import AccuracyBudget, check_few
 from flatout.optimize.layouts._layout import Layout, Served
 from flatout.process.worker import Worker, WorkFailed
 from flatout.routes._route import End, Route, Setting
-from flatout.subject import Subject, Tensor
+from flatout.subject import Subject, Tensor, for_size, written_arrays
 from flatout.subject.writer import has_row_per_sample
 
 SECONDS = 120.0
+SIZES = (1, 3)
+"""Samples at once, besides the batch that was measured."""
 ALIKE = 1e-4
 """Largest relative difference from the artefact's own answers: the server's runtime may use other threads."""
 
@@ -25,14 +30,23 @@ class NotWritten(Internal):
     """Why the artefact could not be written for the server."""
 
 
-def write(
-    layout: Layout, route: Route, setting: Setting, subject: Subject, artefact: Path, final: Path, worker: Worker
-) -> str:
+@dataclass(frozen=True)
+class Handed:
+    """The artefact that is to be written for a server as well."""
+
+    route: Route
+    setting: Setting
+    batch: int
+    subject: Subject
+    budget: AccuracyBudget
+
+
+def write(layout: Layout, handed: Handed, artefact: Path, final: Path, worker: Worker) -> str:
     """Write it into a folder of the artefact, which will be at `final`. Returns how the server is started then.
 
     Raises NotWritten.
     """
-    target = artefact / layout.name
+    target, route, subject = artefact / layout.name, handed.route, handed.subject
     if why := layout.refuses(route):
         raise NotWritten(why)
     try:
@@ -40,11 +54,13 @@ def write(
         inputs = _in_order(subject.inputs, answer["inputs"], route)
         outputs = _in_order(subject.outputs, answer["outputs"], route)
         rows = subject.batching == "dynamic" and has_row_per_sample(subject)
-        one = Served(route, setting, artefact, inputs, outputs, subject, rows)
+        one = Served(route, handed.setting, artefact, inputs, outputs, subject, rows)
         version = layout.write(one, target)
-        _try(one, version, artefact, worker)
+        problem = _problem(one, handed, version, artefact, worker)
     except (WorkFailed, OSError, KeyError) as error:
         raise NotWritten(str(error)) from None
+    if problem:
+        raise NotWritten(f"what was written answers otherwise than the artefact: {problem}")
     return layout.command(one, final / layout.name)
 
 
@@ -61,27 +77,33 @@ def _in_order(wanted: Sequence[Tensor], found: Sequence[dict[str, Any]], route: 
     return [named[one.name] for one in wanted]
 
 
-def _try(one: Served, version: Path, artefact: Path, worker: Worker) -> None:
-    """Answer the samples of the artefact's own check, and compare with the answers that are stored there."""
-    count, check = len(one.subject.outputs), artefact / "check.npz"
-    output = artefact / ".written.npz"
-    try:
-        worker.ask(
+def _problem(one: Served, handed: Handed, version: Path, artefact: Path, worker: Worker) -> str:
+    """Answer the samples of the artefact's own check, and compare with the answers that are stored there. Where the
+    server puts requests together, other numbers of them are tried as well."""
+    check, inputs, outputs = artefact / "check.npz", len(one.subject.inputs), len(one.subject.outputs)
+    sizes = [size for size in SIZES if size != handed.batch] if one.rows else []
+    with tempfile.TemporaryDirectory(dir=artefact) as scratch:
+        output = Path(scratch) / "written.npz"
+        told = worker.ask(
             "run_written",
             SECONDS,
             version=str(version),
             inputs=[end.name for end in one.inputs],
             outputs=[end.name for end in one.outputs],
-            feeds=[str(check), *(f"in{i}" for i in range(len(one.subject.inputs)))],
-            batch=one.subject.batches[0],
+            feeds=[str(check), *(f"in{i}" for i in range(inputs))],
+            batch=handed.batch,
             output=str(output),
+            sizes=sizes,
         )
-        with np.load(output, allow_pickle=False) as stored, np.load(check, allow_pickle=False) as kept:
-            given = [stored[f"out{i}"] for i in range(count)]
-            expected = [kept[f"answer{i}"] for i in range(count)]
-    finally:
-        output.unlink(missing_ok=True)
-    if any(a.shape != b.shape for a, b in zip(expected, given, strict=True)):
-        raise NotWritten("what was written answers in other shapes than the artefact")
-    if (error := relative_error(expected, given)) > ALIKE:
-        raise NotWritten(f"what was written answers otherwise than the artefact, by {error:.1e}")
+        with np.load(check, allow_pickle=False) as kept:
+            expected, original = ([kept[f"{name}{i}"] for i in range(outputs)] for name in ("answer", "original"))
+        if found := difference(expected, written_arrays(output, "out"), ALIKE):
+            return found
+        for size in sizes:
+            rows = np.arange(size) % len(expected[0])
+            if found := str(told["refused"].get(str(size), "")):
+                return f"batches of {size}: {found}"
+            few, own = ([array[rows] for array in arrays] for arrays in (original, expected))
+            if found := check_few(handed.route, few, own, written_arrays(for_size(output, size), "out"), handed.budget):
+                return found
+    return ""

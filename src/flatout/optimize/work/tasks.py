@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from flatout.measure.agreement import relative_error
+from flatout.measure.agreement import difference
 from flatout.measure.processors import Mark
 from flatout.model.errors import ProcessFailed, RouteNotNeeded
 from flatout.optimize import odd_samples
-from flatout.process.memory import peak_bytes
+from flatout.optimize.work.sample_files import first_rows, read_arrays
+from flatout.process.memory import forget_peak, peak_bytes
 from flatout.routes import _conversions, find
 from flatout.routes._kept import Kept
 from flatout.routes._route import Runner
-from flatout.subject import Array, Subject, any_length, in_batches, plain_array, write_arrays
+from flatout.subject import Array, Subject, any_length, for_size, in_batches, plain_array, write_arrays
 
 FEEDS = 8
 """Number of different inputs that a timed block cycles through."""
@@ -27,8 +28,6 @@ FEED_BYTES = 64 << 20
 WARM_CALLS = 3
 ALIKE = 1e-3
 """Largest relative difference from the original for samples of other lengths."""
-OTHER_BATCH = 3
-"""Samples that a loader is given at once, besides the batch that was measured."""
 
 
 class Tasks:
@@ -89,11 +88,10 @@ class Tasks:
 
         `finite`: with the check of the inputs that the artefact's loader makes.
         """
-        samples = read_arrays(feeds)
-        batch_bytes = max(1, sum(array[:1].nbytes for array in samples) * max(batch, 1))
-        count = max(1, min(FEEDS, FEED_BYTES // batch_bytes))
-        self._feeds = list(in_batches(samples, batch, at_most=max(batch, 1) * count))
-        del samples
+        batch_bytes = max(1, sum(array.nbytes for array in first_rows(feeds, 1)) * max(batch, 1))
+        rows = max(batch, 1) * max(1, min(FEEDS, FEED_BYTES // batch_bytes))
+        # No more than these: the peak of the memory is to be that of serving.
+        self._feeds = list(in_batches(first_rows(feeds, rows), batch))
         began = time.perf_counter()
         runner = find(route).open(Path(directory), setting, batch)
         self._runner, self._batch = odd_samples.finite_only(runner) if finite else runner, batch
@@ -116,9 +114,13 @@ class Tasks:
             raise ProcessFailed(
                 "The worker was asked to run a model before it had opened one. This is a fault of flatout."
             )
-        answers = answers_of(self._runner, read_arrays(feeds), self._batch, at_most)
-        write_arrays(Path(output), "out", answers)
-        return {"samples": len(answers[0])}
+        samples = read_arrays(feeds)
+        write_arrays(Path(output), "out", answers_of(self._runner, samples, self._batch, at_most))
+        held_out = len(samples[0])
+        del samples
+        gc.collect()
+        forget_peak()  # the samples of the check are no part of serving
+        return {"asked": min(held_out, at_most or held_out), "held_out": held_out}
 
     def time(self, seconds: float, at_least: int) -> dict[str, Any]:
         """Call it for about this long. Returns the milliseconds of each call."""
@@ -145,36 +147,32 @@ class Tasks:
         return {"times": times, "cpu_ms": cpu * 1e3 / len(times), "taken": taken, "peak_bytes": peak_bytes()}
 
     def run_written(
-        self, version: str, inputs: list[str], outputs: list[str], feeds: list[str], batch: int, output: str
+        self,
+        version: str,
+        inputs: list[str],
+        outputs: list[str],
+        feeds: list[str],
+        batch: int,
+        output: str,
+        sizes: list[int],
     ) -> dict[str, Any]:
-        """Run what was written for a server, by the names in it."""
+        """Run what was written for a server, by the names in it; see `answer_sizes`."""
         from flatout.optimize.layouts import trial
 
-        answers = answers_of(trial.open_written(Path(version), inputs, outputs), read_arrays(feeds), batch, None)
-        write_arrays(Path(output), "out", answers)
-        return {"samples": len(answers[0])}
+        runner = trial.open_written(Path(version), inputs, outputs)
+        return {"refused": answer_sizes(runner, read_arrays(feeds), batch, sizes, Path(output))}
 
     def run_loader(
-        self, path: str, directory: str, batch: int, feeds: list[str], output: str, other: str = ""
+        self, path: str, directory: str, batch: int, feeds: list[str], output: str, sizes: list[int]
     ) -> dict[str, Any]:
-        """Run the artefact's loader as its user would: from its file. `other`: a file for answers to another batch."""
-        runner, samples = loaded(path, directory), read_arrays(feeds)
-        answers = answers_of(runner, samples, batch, None)
-        write_arrays(Path(output), "out", answers)
-        problem = ""
-        if other:
-            try:
-                again = runner([array[:OTHER_BATCH] for array in samples])
-                write_arrays(Path(other), "out", [plain_array(array) for array in again])
-            except Exception as error:  # the artefact takes one batch size alone
-                problem = " ".join(str(error).split())[:200] or type(error).__name__
-        return {"samples": len(answers[0]), "problem": problem}
+        """Run the artefact's loader as its user would: from its file; see `answer_sizes`."""
+        runner = loaded(path, directory)
+        return {"refused": answer_sizes(runner, read_arrays(feeds), batch, sizes, Path(output))}
 
-    def run_odd(self, path: str, directory: str, subject: str, batch: int, integers: bool) -> dict[str, Any]:
-        """What the loader makes of NaN and infinity, or of integers out of range, if that is not the original's."""
-        samples = odd_samples.out_of_range if integers else odd_samples.unfinite
-        model = Subject.read(Path(subject))
-        return {"differs": odd_samples.differs(model, batch, loaded(path, directory), samples)}
+    def run_odd(self, path: str, directory: str, subject: str, batch: int, kind: str) -> dict[str, Any]:
+        """What the loader makes of one kind of odd samples, if that is not the original's."""
+        _, samples = odd_samples.KINDS[kind]
+        return {"differs": odd_samples.differs(Subject.read(Path(subject)), batch, loaded(path, directory), samples)}
 
     def run_other_lengths(self, path: str, directory: str, subject: str, batch: int) -> dict[str, Any]:
         """Give the loader samples of other lengths: it answers as the original does, or refuses them."""
@@ -190,8 +188,7 @@ class Tasks:
             except Exception as error:
                 refused = " ".join(str(error).split())[:200] or type(error).__name__
                 continue
-            alike = [one.shape == other.shape for one, other in zip(expected, given, strict=True)]
-            if not all(alike) or relative_error(expected, given) > ALIKE:
+            if difference(expected, given, ALIKE):
                 shapes = ", ".join(str(array.shape) for array in arrays)
                 return {"answered": False, "problem": f"it answers samples of other lengths ({shapes}) wrongly"}
             answered += 1
@@ -218,7 +215,19 @@ def answers_of(runner: Runner, samples: list[Array], batch: int, at_most: int | 
     return [np.concatenate(column)[:count] for column in zip(*pieces, strict=True)]
 
 
-def read_arrays(feeds: list[str]) -> list[Array]:
-    path, *names = feeds
-    with np.load(path, allow_pickle=False) as stored:
-        return [stored[name] for name in names]
+def answer_sizes(runner: Runner, samples: list[Array], batch: int, sizes: list[int], output: Path) -> dict[str, str]:
+    """Write the answers to these samples, and those to other numbers of them at once, each into a file of its own.
+
+    Returns why some numbers are refused: text by number.
+    """
+    write_arrays(output, "out", answers_of(runner, samples, batch, None))
+    refused = {}
+    for size in sizes:
+        rows = np.arange(size) % len(samples[0])
+        try:
+            given = [plain_array(array) for array in runner([np.ascontiguousarray(array[rows]) for array in samples])]
+        except Exception as error:
+            refused[str(size)] = " ".join(str(error).split())[:200] or type(error).__name__
+        else:
+            write_arrays(for_size(output, size), "out", given)
+    return refused

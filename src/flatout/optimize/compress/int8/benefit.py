@@ -1,8 +1,8 @@
 """Decides whether training with rounding helped: compares the trained model with the one that was only calibrated.
 
-Both answer samples that neither has seen, in parts; the mean of the differences between parts and its standard error
-decide. If rounding has cost accuracy, the better of the two models is taken. If it has cost nothing measurable, there
-was nothing to regain, and the trained weights are taken only if they are better by more than chance.
+Both answer samples that neither was trained on, in parts; the mean of the differences between parts and its standard
+error decide. If rounding has cost accuracy, the better of the two models is taken. If it has cost nothing measurable,
+there was nothing to regain, and the trained weights are taken only if they are better by more than chance.
 """
 
 from __future__ import annotations
