@@ -43,6 +43,8 @@ class Obstacle:
 
     line: int
     what: str
+    state: str = ""
+    """The attribute that is in the way, because it changes from step to step."""
 
     @property
     def text(self) -> str:
@@ -80,6 +82,22 @@ class GraphFit:
                 continue
             for name in names:
                 found.setdefault(name, []).append(value)
+        return found
+
+    @functools.cached_property
+    def attributes(self) -> dict[str, list[ast.expr]]:
+        """The expressions that attributes of each name are assigned, or changed by."""
+        found: dict[str, list[ast.expr]] = {}
+        for node in ast.walk(self.module):
+            pairs: list[tuple[ast.expr, ast.expr]] = []
+            if isinstance(node, ast.Assign):
+                pairs = [(target, node.value) for target in node.targets]
+            elif isinstance(node, (ast.AugAssign, ast.AnnAssign)) and node.value is not None:
+                pairs = [(node.target, node.value)]
+            for target, value in pairs:
+                for part, item in _taken_apart(target, value):
+                    if isinstance(part, ast.Attribute):
+                        found.setdefault(part.attr, []).append(item)
         return found
 
     def obstacle(
@@ -233,6 +251,17 @@ _KEYWORDS: dict[type[ast.AST], str] = {
     ast.Import: "imports a module",
     ast.ImportFrom: "imports a module",
 }
+
+
+def _taken_apart(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """`self.a, self.b = 0, x` as two pairs; a call gives the whole of its value to each target."""
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        yield target, value
+        return
+    same = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts)
+    values = value.elts if same and isinstance(value, (ast.Tuple, ast.List)) else [value] * len(target.elts)
+    for part, item in zip(target.elts, values, strict=True):
+        yield from _taken_apart(part, item)
 
 
 def every(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:

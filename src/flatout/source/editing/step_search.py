@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flatout.source.editing import shape_reads
@@ -62,30 +62,37 @@ class Search:
         unproven: bool = False,
         others: Mapping[str, ast.Module] | None = None,
         traced: bool = False,
+        changing: Collection[str] = (),
     ) -> None:
         """`forward`: the step is a call of a model, without gradients; `unproven`: no trial will run the result;
         `others`: the program's other files. Whoever gives them looks in them for what other functions set
-        (`frozen_state`). `traced`: the step is a call of a function that is traced already."""
+        (`frozen_state`). `traced`: the step is a call of a function that is traced already. `changing`: names that
+        have another value in each step."""
         self.module, self.forward, self.unproven, self.others = module, forward, unproven, others
-        self.traced = traced
+        self.traced, self.changing = traced, frozenset(changing)
         self.fit = fit_of(module)
         self.levels = list(_levels(module, line))
         """From the module inwards."""
         self.refusal: Obstacle | None = None
+        self.refused: list[ast.stmt] = []
+        """The statements that would be the step but for the refusal, where they were found."""
 
     def found(self) -> Step | None:
         functions = [level.owner for level in self.levels if isinstance(level.owner, FUNCTIONS)]
         if any(is_traced(function) for function in functions):
             return None
         for depth in self._depths():
-            around = Surroundings(self.fit, self.levels[: depth + 1])
+            region: list[ast.stmt] = []
             try:
                 region, parts = self._region(self.levels[depth])
-                return self._step(around, region, parts)
+                return self._step(self._around(depth + 1), region, parts)
             except NotSplit as refused:
                 # Further in there are fewer statements; what is in their way is nearest to the step.
-                self.refusal = refused.obstacle
+                self.refusal, self.refused = refused.obstacle, region
         return None
+
+    def _around(self, depth: int) -> Surroundings:
+        return Surroundings(self.fit, self.levels[:depth], map(fit_of, (self.others or {}).values()))
 
     def update(self) -> Step | None:
         """The update of the weights on the line alone, as a function of the gradients."""
@@ -103,7 +110,7 @@ class Search:
         if called_name(value.func) == "apply_gradients" and "zip" not in held:
             return None  # pairs that were made elsewhere may be used up by the first trace
         try:
-            return self._step(Surroundings(self.fit, self.levels), [statement], Split((), (statement,), ()))
+            return self._step(self._around(len(self.levels)), [statement], Split((), (statement,), ()))
         except NotSplit as refused:
             self.refusal = refused.obstacle
         return None
@@ -244,7 +251,7 @@ class Search:
         obstacle = around.changes_elsewhere(rest, flow, given, self.others is not None)
         if obstacle is not None:
             raise NotSplit(obstacle)
-        values = tensors(around, rest, given, self.unproven)
+        values = tensors(around, rest, given, self.unproven, self.changing)
         method = around.method()
         if method is not None and (arguments(method)[0] not in given or above is not None):
             method = None
