@@ -20,7 +20,7 @@ from flatout.source.editing.dataflow import (
 )
 from flatout.source.editing.graph_fit import UPDATES, Obstacle, every, fit_of, is_tape, is_traced, opened
 from flatout.source.editing.step_arguments import MOST, Level, Surroundings
-from flatout.source.editing.step_split import NotSplit, Split, split
+from flatout.source.editing.step_split import NotSplit, Split, grown, split
 from flatout.source.editing.step_values import tensors
 
 _OUTSIDE_OPS = re.compile(
@@ -175,11 +175,12 @@ class Search:
     def _first(self, block: list[ast.stmt], starts: Sequence[int], last: int) -> int:
         refused = NotSplit(Obstacle(block[last].lineno, "is in no statement with the tape"))
         for index in starts:
-            try:
-                self._split(block[index : last + 1])
-                return index
-            except NotSplit as error:
-                refused = error
+            for first in dict.fromkeys((index, _with_lists(block, index, last))):
+                try:
+                    self._split(block[first : last + 1])
+                    return first
+                except NotSplit as error:
+                    refused = error
         raise refused
 
     def _split(self, body: Sequence[ast.stmt]) -> Split:
@@ -296,6 +297,29 @@ class Search:
         declared = set(flow.written) & around.declared()
         if declared:
             raise NotSplit(Obstacle(line, f"begins a step that sets the global {', '.join(sorted(declared))}"))
+
+
+def _with_lists(block: Sequence[ast.stmt], index: int, last: int) -> int:
+    """Where the empty lists are made that the statements from `index` fill: right above them, or `index` itself.
+
+    A step that joins its losses (`tf.add_n(losses)`) needs the list, and makes it.
+    """
+    filled = {name for statement in block[index : last + 1] for name in grown(statement)}
+    first = index
+    while first and _makes_lists(block[first - 1], filled):
+        first -= 1
+    return first
+
+
+def _makes_lists(statement: ast.stmt, names: set[str]) -> bool:
+    """`losses = []`, `losses, accuracies = [], []`."""
+    if not isinstance(statement, ast.Assign):
+        return False
+    made = [part for target in statement.targets for part in getattr(target, "elts", [target])]
+    values = statement.value.elts if isinstance(statement.value, ast.Tuple) else [statement.value]
+    empty = all(isinstance(value, ast.List) and not value.elts for value in values)
+    same = len(values) == len(made) or (len(statement.targets) == 1 and len(made) == 1)
+    return empty and same and all(isinstance(part, ast.Name) and part.id in names for part in made)
 
 
 _NOTHING = re.compile(r"tensorflow\.(summary|print|io|data)\b")
