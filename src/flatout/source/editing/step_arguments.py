@@ -224,11 +224,14 @@ class Surroundings:
         return self.kinds.is_array(name)
 
     def is_number(self, name: str) -> bool:
-        """Whether a name changes in the loops, or is assigned in the function around, and is a Python number: a reward,
-        a share, what `float` returns."""
+        """Whether a name changes in the loops, or is an argument or a local of the function around, and is a Python
+        number: a reward, a share, what `float` returns."""
+        function = self.scopes[0]
+        if isinstance(function, FUNCTIONS) and name in arguments(function) and name not in bound_in(function.body):
+            return self.kinds.is_given_numbers(function, name)
         if self.loops:
             return self.kinds.is_number(name, self.loops)
-        if isinstance(self.scopes[0], ast.Module):
+        if isinstance(function, ast.Module):
             return False
         changes = any(not isinstance(value, ast.Constant) for value in self.bound_to(name))
         return changes and self.kinds.is_number(name, self.scopes[:1])

@@ -53,9 +53,12 @@ def tensors(
     if not tf or floats is None:
         return found
     for name in sorted(loose):
-        if python_use(body, name, fit.definitions) is None:
-            typed = f"{tf}.cast({name}, {tf}.{floats})" if in_arithmetic(fit, body, name) else ""
-            found[name] = typed or f"{tf}.convert_to_tensor({name})"
+        if python_use(body, name, fit.definitions) is not None:
+            continue
+        if in_arithmetic(fit, body, name):
+            found[name] = f"{tf}.cast({name}, {tf}.{floats})"
+        elif not around.kinds.is_flag(name, around.scopes[0]):
+            found[name] = f"{tf}.convert_to_tensor({name})"
     for name in sorted(arrays):
         if in_arithmetic(fit, body, name):
             found[name] = f"{tf}.cast({name}, {tf}.{floats})"

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from flatout.source.editing.dataflow import called_name, within
+from flatout.source.editing.dataflow import FUNCTIONS, arguments, called_name, within
 from flatout.source.editing.graph_fit import GraphFit
 
 NUMBERS = {"float", "int", "min", "max", "round", "abs", "len", "pow"}
@@ -55,6 +55,8 @@ class Kinds:
             return self._call_gives_array(value, fit, depth)
         if isinstance(value, ast.BinOp):
             return any(self._made_by_numpy(side, fit, depth) for side in (value.left, value.right))
+        if isinstance(value, ast.Compare):
+            return any(self._made_by_numpy(side, fit, depth) for side in (value.left, *value.comparators))
         if isinstance(value, ast.Tuple):
             return any(self._made_by_numpy(item, fit, depth) for item in value.elts)
         if isinstance(value, ast.Subscript):
@@ -83,24 +85,43 @@ class Kinds:
         """Whether a name is a number of Python wherever `around`, the loops or the function, assigns it."""
         inside = {id(node) for part in around for node in ast.walk(part)}
         found = [value for value in self.fit.bound.get(name, ()) if id(value) in inside]
-        return bool(found) and all(self._gives_number(value) for value in found)
+        return bool(found) and all(self._gives_number(value, self.fit) for value in found)
+
+    def is_given_numbers(self, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+        """Whether an argument of a function is a number of Python in each of its calls."""
+        values = list(_given(self.fits, function, name))
+        if all(isinstance(value, ast.Constant) for value, _ in values):
+            return False  # a few settings, each with a trace of its own
+        return all(self._gives_number(value, fit) for value, fit in values)
+
+    def is_flag(self, name: str, function: ast.AST) -> bool:
+        """Whether a name, or an argument of a function, is True or False somewhere: no operation is to get it."""
+        values = list(self.fit.bound.get(name, ()))
+        if isinstance(function, FUNCTIONS):
+            values += [value for value, _ in _given(self.fits, function, name)]
+        return any(isinstance(value, ast.Constant) and isinstance(value.value, bool) for value in values)
 
     def is_scalar_attribute(self, name: str) -> bool:
         """Whether an attribute of this name is a number of Python: something says so, nothing speaks against it."""
         kinds = {self._kind(value, name, fit) for fit in self.fits for value in fit.attributes.get(name, ())}
         return "number" in kinds and "other" not in kinds
 
-    def _gives_number(self, value: ast.expr) -> bool:
+    def _gives_number(self, value: ast.expr, fit: GraphFit, depth: int = _DEPTH) -> bool:
         if isinstance(value, ast.Constant):
             return isinstance(value.value, (int, float))
         if isinstance(value, ast.IfExp):
-            return self._gives_number(value.body) or self._gives_number(value.orelse)
+            return self._gives_number(value.body, fit, depth) or self._gives_number(value.orelse, fit, depth)
         if isinstance(value, ast.UnaryOp):
-            return self._gives_number(value.operand)
+            return self._gives_number(value.operand, fit, depth)
+        if isinstance(value, ast.BinOp):
+            return all(self._gives_number(side, fit, depth) for side in (value.left, value.right))
+        if isinstance(value, ast.Name):
+            bound = fit.bound.get(value.id, ())
+            return depth > 0 and bool(bound) and all(self._gives_number(item, fit, depth - 1) for item in bound)
         if isinstance(value, ast.Call):
-            dotted = self.fit.dotted(value.func)
-            plain = isinstance(value.func, ast.Name) and value.func.id in NUMBERS
-            return plain or dotted.startswith(("math.", "random.")) or self.fit.is_environment(value.func)
+            dotted = fit.dotted(value.func)
+            plain = isinstance(value.func, ast.Name) and value.func.id in {*NUMBERS, "range"}
+            return plain or dotted.startswith(("math.", "random.")) or fit.is_environment(value.func)
         return False
 
     def _kind(self, value: ast.expr, attribute: str, fit: GraphFit) -> Kind:
@@ -138,6 +159,21 @@ def float_type(fits: Iterable[GraphFit]) -> str | None:
 
 def _is_attribute(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == name
+
+
+def _given(
+    fits: Iterable[GraphFit], function: ast.FunctionDef | ast.AsyncFunctionDef, name: str
+) -> Iterator[tuple[ast.expr, GraphFit]]:
+    """What the calls of a function pass for one of its arguments."""
+    taken = arguments(function)
+    for fit in fits:
+        for call in (node for node in ast.walk(fit.module) if isinstance(node, ast.Call)):
+            if called_name(call.func) != function.name:
+                continue
+            bound = isinstance(call.func, ast.Attribute) and taken[:1] in (["self"], ["cls"])
+            pairs = [*zip(taken[1:] if bound else taken, call.args, strict=False)]
+            yield from ((value, fit) for argument, value in pairs if argument == name)
+            yield from ((item.value, fit) for item in call.keywords if item.arg == name)
 
 
 def _returned(fits: Iterable[GraphFit], name: str) -> Iterator[tuple[ast.expr, GraphFit]]:
