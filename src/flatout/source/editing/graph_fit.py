@@ -85,6 +85,15 @@ class GraphFit:
         return found
 
     @functools.cached_property
+    def calls(self) -> dict[str, list[ast.Call]]:
+        """The calls of the file, by the name of what they call."""
+        found: dict[str, list[ast.Call]] = {}
+        for node in ast.walk(self.module):
+            if isinstance(node, ast.Call):
+                found.setdefault(called_name(node.func), []).append(node)
+        return found
+
+    @functools.cached_property
     def attributes(self) -> dict[str, list[ast.expr]]:
         """The expressions that attributes of each name are assigned, or changed by."""
         found: dict[str, list[ast.expr]] = {}

@@ -16,6 +16,7 @@ from flatout.source.editing.graph_fit import GraphFit
 NUMBERS = {"float", "int", "min", "max", "round", "abs", "len", "pow"}
 """Functions of Python that give numbers where they are given numbers."""
 _ARRAY_METHODS = ("astype", "copy", "numpy")
+_NO_ARRAY = ("item", "tolist")
 _LIBRARIES = {*sys.stdlib_module_names, "numpy", "tensorflow", "keras", "tf_keras"}
 _DEPTH = 5
 Kind = Literal["number", "unknown", "other"]
@@ -43,7 +44,13 @@ class Kinds:
         return self.fit.dotted(value.func).startswith("numpy.random.")
 
     def _name_is_array(self, name: str, fit: GraphFit, depth: int) -> bool:
-        return depth > 0 and any(self._made_by_numpy(value, fit, depth) for value in fit.bound.get(name, ()))
+        if depth <= 0:
+            return False
+        if name in fit.bound:
+            return any(self._made_by_numpy(value, fit, depth) for value in fit.bound[name])
+        takers = (node for found in fit.definitions.values() for node in found if name in arguments(node))
+        given = (pair for taker in takers for pair in _given(self.fits, taker, name))
+        return any(self._made_by_numpy(value, other, depth - 1) for value, other in given)
 
     def attribute_is_array(self, name: str, depth: int = _DEPTH) -> bool:
         """Whether NumPy makes what an attribute of this name is assigned."""
@@ -51,6 +58,8 @@ class Kinds:
         return depth > 0 and any(self._made_by_numpy(value, fit, depth) for value, fit in pairs)
 
     def _made_by_numpy(self, value: ast.expr, fit: GraphFit, depth: int) -> bool:
+        if depth <= 0:
+            return False
         if isinstance(value, ast.Call):
             return self._call_gives_array(value, fit, depth)
         if isinstance(value, ast.BinOp):
@@ -72,8 +81,11 @@ class Kinds:
         dotted = fit.dotted(call.func)
         if dotted.split(".")[0] in _LIBRARIES:
             return dotted.startswith("numpy.")
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _ARRAY_METHODS:
-            return True
+        if isinstance(call.func, ast.Attribute):
+            if call.func.attr in _ARRAY_METHODS:
+                return True
+            if call.func.attr not in _NO_ARRAY and self._made_by_numpy(call.func.value, fit, depth - 1):
+                return True  # `np.arange(9).reshape(3, 3)`
         if depth <= 1:
             return False
         returned = _returned(self.fits, called_name(call.func))
@@ -149,11 +161,10 @@ def float_type(fits: Iterable[GraphFit]) -> str | None:
     """The type that the program computes in: `float32`, or what it gives to `set_floatx`; None where it is unknown."""
     found: set[str | None] = set()
     for fit in fits:
-        for call in (node for node in ast.walk(fit.module) if isinstance(node, ast.Call)):
-            if called_name(call.func) == "set_floatx" and call.args:
-                given = call.args[0]
-                known = isinstance(given, ast.Constant) and given.value in ("float16", "float32", "float64")
-                found.add(str(given.value) if known and isinstance(given, ast.Constant) else None)
+        for call in fit.calls.get("set_floatx", ()):
+            given = call.args[0] if call.args else None
+            known = isinstance(given, ast.Constant) and given.value in ("float16", "float32", "float64")
+            found.add(str(given.value) if known and isinstance(given, ast.Constant) else None)
     return found.pop() if len(found) == 1 else None if found else "float32"
 
 
@@ -167,9 +178,7 @@ def _given(
     """What the calls of a function pass for one of its arguments."""
     taken = arguments(function)
     for fit in fits:
-        for call in (node for node in ast.walk(fit.module) if isinstance(node, ast.Call)):
-            if called_name(call.func) != function.name:
-                continue
+        for call in fit.calls.get(function.name, ()):
             bound = isinstance(call.func, ast.Attribute) and taken[:1] in (["self"], ["cls"])
             pairs = [*zip(taken[1:] if bound else taken, call.args, strict=False)]
             yield from ((value, fit) for argument, value in pairs if argument == name)
