@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from flatout.cures import _trial_edit
 from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerLine, EagerTape, StepStack, Stream
-from flatout.source.editing import frozen_state
+from flatout.source.editing import decorated, frozen_state
 from flatout.source.editing.case_facts import same_file
 from flatout.source.editing.project import CALLED, Code, Project
 
@@ -29,7 +29,7 @@ def of_function(source: str, path: str, case: Case, line: int) -> str | None:
     """Why the function on this line must not be traced; None where nothing speaks against it."""
     project = project_of(source, path, case)
     code = project.at(path, line)
-    return _frozen(project, [code], case) if code is not None else None
+    return _frozen(project, [code], case) or decorated.reason(project, code) if code is not None else None
 
 
 def of_layers(source: str, path: str, case: Case) -> str | None:
