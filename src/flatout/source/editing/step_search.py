@@ -115,6 +115,30 @@ class Search:
             self.refusal = refused.obstacle
         return None
 
+    def whole(self, depth: int, loop: ast.For) -> Step | Obstacle:
+        """A loop of the block at some depth as a step, whose iterations leave nothing behind but variables."""
+        around = self._around(depth + 1)
+        flow = Flow(loop.body)
+        wanted = sorted(set(flow.written) & around.live(loop.end_lineno or 0))
+        if wanted:
+            return Obstacle(loop.lineno, f"begins a loop whose {', '.join(wanted)} is used behind it")
+        parts = Split((), (loop,), ())
+        try:
+            given, above = self._given(around, flow, loop.lineno)
+            obstacle = around.changes_elsewhere([loop], flow, given, self.others is not None)
+            if obstacle is not None:
+                return obstacle
+            values = tensors(around, loop.body, given, self.unproven, self.changing)
+        except NotSplit as refused:
+            return refused.obstacle
+        passed = tuple(Argument(name, values.get(name, name)) for name in given)
+        relaxed = not shape_reads.any_in(self.fit, loop.body, self.others or {})
+        return Step((loop,), parts, passed, (), self._method(around, given, above), above, relaxed)
+
+    def _method(self, around: Surroundings, given: Sequence[str], above: ast.stmt | None) -> ast.FunctionDef | None:
+        method = around.method()
+        return None if method is None or arguments(method)[0] not in given or above is not None else method
+
     def regions(self) -> Iterator[list[ast.stmt]]:
         """Where a step may be: from each tape to the line, whether a graph can hold the statements or not."""
         for depth in self._depths():
@@ -253,15 +277,12 @@ class Search:
         if obstacle is not None:
             raise NotSplit(obstacle)
         values = tensors(around, rest, given, self.unproven, self.changing)
-        method = around.method()
-        if method is not None and (arguments(method)[0] not in given or above is not None):
-            method = None
         return Step(
             tuple(body),
             parts,
             tuple(Argument(name, values.get(name, name)) for name in given),
             tuple(back),
-            method,
+            self._method(around, given, above),
             above,
             relaxed=not shape_reads.any_in(self.fit, rest, self.others or {}),
         )
