@@ -15,7 +15,8 @@ numbers without a seed of their own draw others in a graph. A function that does
 lists that grow, attributes that are set, exceptions that are caught, NumPy numbers) is left as it is. So is one whose
 tracing fails. Python values that it reads (attributes, globals, closures, lists, arrays) are compared before each call:
 a changed one is traced anew, and after eight of them the lever gives up by name. There is no edit for a function that
-reads what the program changes between two calls.
+reads what the program changes between two calls, that gives back a Python number, or that is given several models or
+optimizers. Numbers that change from call to call are passed as tensors.
 
 ## In the source
 ```python
