@@ -33,7 +33,7 @@ def taken_out(text: str, line: int) -> str | None:
         arrays = sorted(_arrays(search.fit, region), key=lambda array: (array.lineno, array.col_offset))
         if arrays and all(array.lineno == array.end_lineno for array in arrays):
             draws = [array for array in arrays if _draws(search.fit, array)]
-            if all(_runs_once(region, draw) for draw in draws):
+            if all(_runs_once(region, draw) for draw in draws) and not _overtakes(search.fit, region, draws):
                 return computed_above(text, region[0], arrays, draws)[0]
     return None
 
@@ -94,7 +94,12 @@ def _arrays(fit: GraphFit, region: Sequence[ast.stmt]) -> Iterator[ast.expr]:
         if isinstance(node, ast.Call) and _is_array(fit, node):
             own = set(names_in(node))
             used = own - set(fit.modules) or _draws(fit, node)
-            if used and not own & written and all(fit.makes_data(c) for c in ast.walk(node) if isinstance(c, ast.Call)):
+            if (
+                used
+                and not own & written
+                and not _is_set(node, region)
+                and all(fit.makes_data(c) for c in ast.walk(node) if isinstance(c, ast.Call))
+            ):
                 yield node
                 continue
         if isinstance(node, ast.Subscript) and _is_rows(node) and not set(names_in(node)) & written:
@@ -102,6 +107,12 @@ def _arrays(fit: GraphFit, region: Sequence[ast.stmt]) -> Iterator[ast.expr]:
             continue
         if not isinstance(node, _LATER):
             waiting += list(ast.iter_child_nodes(node))
+
+
+def _is_set(node: ast.expr, region: Sequence[ast.stmt]) -> bool:
+    """Whether the step sets an attribute that an expression reads."""
+    read = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+    return any(isinstance(part, ast.Attribute) and part.attr in read and _is_store(part) for part in every(region))
 
 
 def _is_array(fit: GraphFit, call: ast.Call) -> bool:
@@ -117,6 +128,25 @@ def _draws(fit: GraphFit, array: ast.expr) -> bool:
     """Whether NumPy gives something new each time."""
     calls = (node for node in ast.walk(array) if isinstance(node, ast.Call))
     return any(fit.dotted(call.func).startswith("numpy.random.") for call in calls)
+
+
+def _overtakes(fit: GraphFit, region: Sequence[ast.stmt], draws: Sequence[ast.expr]) -> bool:
+    """Whether something else in front of a draw may draw as well: above the step, it would come later."""
+    last = max((draw.lineno for draw in draws), default=0)
+    inside = {id(node) for draw in draws for node in ast.walk(draw)}
+    for call in (node for node in every(region) if isinstance(node, ast.Call) and id(node) not in inside):
+        own = any(fit.obstacle(function.body, frozenset({function.name})) for function in fit.called(call))
+        if call.lineno <= last and (own or (fit.makes_data(call) and not _of_numpy(fit, call))):
+            return True
+    return False
+
+
+def _of_numpy(fit: GraphFit, call: ast.Call) -> bool:
+    """Whether a call computes, as far as its name tells: NumPy's own functions, those of Python, operations."""
+    dotted = fit.dotted(call.func)
+    if dotted:
+        return dotted.startswith(("numpy.", "tensorflow.")) and not dotted.startswith("numpy.random.")
+    return isinstance(call.func, ast.Name) and call.func.id in {*_CASTS, "len", "range", "zip", "enumerate", "print"}
 
 
 def _runs_once(region: Sequence[ast.stmt], draw: ast.expr) -> bool:
