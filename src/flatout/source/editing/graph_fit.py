@@ -33,6 +33,8 @@ _QUIET = {"watch", "append", "extend", "insert", "gradient", "stop_recording", "
 _NOT_IN_A_FUNCTION = (ast.Return, ast.Break, ast.Continue, ast.Import, ast.ImportFrom, ast.ClassDef, *FUNCTIONS)
 _ARRAY_METHODS = {"astype", "copy", "append", "extend", "insert", "format", "items", "keys", "values", "get", "clear"}
 _DATA_OPS = re.compile(r"tensorflow\.(random|constant|convert_to_tensor|errors|data|summary|print|io)\b")
+SHAPES_OF_NUMPY = ("numpy.shape", "numpy.ndim")
+"""Functions that read what a trace knows of a tensor."""
 _HOST_OPS = re.compile(r"tensorflow\.(summary|print|io|train|profiler)\b")
 """Operations of TensorFlow that belong behind the step, not into it."""
 
@@ -176,7 +178,20 @@ class GraphFit:
 
     def called(self, call: ast.Call) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Functions of this file that a call may run and that are not traced."""
-        return [function for function in self.definitions.get(called_name(call.func), ()) if not is_traced(function)]
+        name = called_name(call.func)
+        known = [function for function in self.definitions.get(name, ()) if not is_traced(function)]
+        if not isinstance(call.func, ast.Attribute):
+            return known
+        # `self.actor(states)` is no call of a function `actor` that builds it, unless the attribute is the function.
+        held = any(isinstance(value, ast.Name) and value.id == name for value in self.attributes.get(name, ()))
+        return [function for function in known if held or id(function) in self._methods]
+
+    @functools.cached_property
+    def _methods(self) -> set[int]:
+        """Functions in a class, and those in other functions."""
+        inner = (ast.ClassDef, *FUNCTIONS)
+        holders = (node for node in ast.walk(self.module) if isinstance(node, inner))
+        return {id(node) for holder in holders for node in ast.walk(holder) if node is not holder}
 
     def makes_data(self, call: ast.Call) -> bool:
         """Whether a call is one of Python, of NumPy or of what draws data: nothing that a gradient goes through."""
@@ -195,8 +210,11 @@ class GraphFit:
 
     def _constant(self, call: ast.Call) -> bool:
         """Whether NumPy computes from constants and shapes: `np.log(2.0)`, `np.prod(x.shape[1:])`."""
-        if self.dotted(call.func).startswith("numpy.random"):
+        dotted = self.dotted(call.func)
+        if dotted.startswith("numpy.random"):
             return False
+        if dotted in SHAPES_OF_NUMPY:
+            return True
         shapes = {
             id(inner)
             for part in ast.walk(call)

@@ -1,7 +1,8 @@
-"""Passes Python numbers that change from call to call to a traced function as tensors: each value would be a trace.
+"""Passes Python numbers and arrays to a traced function as the tensors that they would be in an eager one.
 
-`train_step(x, epoch / 10)` becomes `train_step(x, tf.convert_to_tensor(epoch / 10))`, in the type that TensorFlow gives
-to a Python number, as the trial of the lever did.
+`train_step(x, epoch / 10)` becomes `train_step(x, tf.convert_to_tensor(epoch / 10))`: each number would be a trace. An
+array of doubles takes the type of the tensor beside it; as an argument of a graph it has its own, so that it is cast
+(`tf.cast(advantages, tf.float32)`). The trial of the lever did the same.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from flatout.source.editing import imports, tf_functions
 from flatout.source.editing.dataflow import arguments
 from flatout.source.editing.document import Document
 from flatout.source.editing.graph_fit import fit_of
-from flatout.source.editing.step_values import python_use
+from flatout.source.editing.step_values import in_arithmetic, python_use
 from flatout.source.editing.value_kinds import Kinds, float_type
+from flatout.source.side_effects import Definition
 
-_TENSOR = "tensorflow.convert_to_tensor"
+_TENSOR, _CAST, _SINGLE = "tensorflow.convert_to_tensor", "tensorflow.cast", "tensorflow.float32"
 
 
 def pass_tensors(document: Document, definition: cst.FunctionDef, others: Mapping[str, ast.Module]) -> None:
@@ -32,16 +34,21 @@ def pass_tensors(document: Document, definition: cst.FunctionDef, others: Mappin
     if float_type([fit, *further]) != "float32":
         return  # the type that a Python number has as a tensor
     kinds = Kinds(fit)
-    names = [name for name in arguments(node) if kinds.is_given_numbers(node, name)]
-    names = [name for name in names if python_use(node.body, name, fit.definitions) is None]
-    if not names:
-        return
+    names = [name for name in arguments(node) if python_use(node.body, name, fit.definitions) is None]
+    numbers = {name for name in names if kinds.is_given_numbers(node, name)}
+    arrays = {name for name in names if name not in numbers and _mixes(kinds, node, name)}
     for argument, value in _given(document, definition):
-        if argument in names and not _is_constant(value):
-            start, end = document.span(value)
-            tensor = imports.spell(document, _TENSOR, value)
-            document.insert(start, f"{tensor}(")
-            document.insert(end, ")")
+        if argument not in numbers | arrays or _is_constant(value):
+            continue
+        start, end = document.span(value)
+        made = _TENSOR if argument in numbers else _CAST
+        document.insert(start, f"{imports.spell(document, made, value)}(")
+        document.insert(end, ")" if argument in numbers else f", {imports.spell(document, _SINGLE, value)})")
+
+
+def _mixes(kinds: Kinds, function: Definition, name: str) -> bool:
+    """Whether an argument is an array of NumPy that is added to tensors, or multiplied with them."""
+    return kinds.is_given_arrays(function, name) and in_arithmetic(kinds.fit, function.body, name)
 
 
 def _given(document: Document, definition: cst.FunctionDef) -> Iterator[tuple[str, cst.BaseExpression]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from flatout.source.editing.dataflow import Definitions, arguments, called_name, names_in
 from flatout.source.editing.graph_fit import GraphFit, Obstacle, every
 from flatout.source.editing.step_arguments import Surroundings
 from flatout.source.editing.step_split import NotSplit
 from flatout.source.editing.value_kinds import float_type
+from flatout.source.side_effects import Definition
 
 _ARITHMETIC = {"add", "subtract", "multiply", "divide", "minimum", "maximum", "pow", "squared_difference"}
 """Operations whose arguments take the type of the tensor among them."""
@@ -97,21 +98,28 @@ def python_use(body: Sequence[ast.AST], name: str, definitions: Definitions, dee
 
 def _use_in_called(call: ast.Call, name: str, definitions: Definitions, deep: int) -> int | None:
     """The line of such a use in a function that is given the number itself."""
+    for function, argument in _handed_on(call, name, definitions):
+        use = python_use(function.body, argument, definitions, deep - 1)
+        if use is not None:
+            return use
+    return None
+
+
+def _handed_on(call: ast.Call, name: str, definitions: Definitions) -> Iterator[tuple[Definition, str]]:
+    """The functions of the file that a call may give a value to as it is, and what they call it."""
     for function in definitions.get(called_name(call.func), ()):
         taken = arguments(function)
         if taken[:1] in (["self"], ["cls"]) and isinstance(call.func, ast.Attribute):
             taken = taken[1:]
         pairs = [*zip(taken, call.args, strict=False), *((item.arg or "", item.value) for item in call.keywords)]
         for argument, value in pairs:
-            if isinstance(value, ast.Name) and value.id == name and argument:
-                use = python_use(function.body, argument, definitions, deep - 1)
-                if use is not None:
-                    return use
-    return None
+            if argument and isinstance(value, ast.Name) and value.id == name:
+                yield function, argument
 
 
-def in_arithmetic(fit: GraphFit, body: Sequence[ast.stmt], name: str) -> bool:
-    """`rewards + 0.99 * values`: an array of doubles would take the type of the tensor beside it."""
+def in_arithmetic(fit: GraphFit, body: Sequence[ast.stmt], name: str, deep: int = _DEEP) -> bool:
+    """`rewards + 0.99 * values`, here or in a function of the file that it is passed to: an array of doubles would take
+    the type of the tensor beside it."""
     for node in every(body):
         sides: list[ast.expr] = []
         if isinstance(node, ast.BinOp):
@@ -120,6 +128,10 @@ def in_arithmetic(fit: GraphFit, body: Sequence[ast.stmt], name: str) -> bool:
             sides = list(node.args)
         if any(isinstance(side, ast.Name) and side.id == name for side in sides):
             return True
+        if deep and isinstance(node, ast.Call):
+            further = _handed_on(node, name, fit.definitions)
+            if any(in_arithmetic(fit, function.body, argument, deep - 1) for function, argument in further):
+                return True
     return False
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 from flatout.source.editing.dataflow import FUNCTIONS, arguments, called_name, within
 from flatout.source.editing.graph_fit import GraphFit
+from flatout.source.side_effects import Definition
 
 NUMBERS = {"float", "int", "min", "max", "round", "abs", "len", "pow"}
 """Functions of Python that give numbers where they are given numbers."""
@@ -99,12 +100,17 @@ class Kinds:
         found = [value for value in self.fit.bound.get(name, ()) if id(value) in inside]
         return bool(found) and all(self._gives_number(value, self.fit) for value in found)
 
-    def is_given_numbers(self, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+    def is_given_numbers(self, function: Definition, name: str) -> bool:
         """Whether an argument of a function is a number of Python in each of its calls."""
         values = list(_given(self.fits, function, name))
         if all(isinstance(value, ast.Constant) for value, _ in values):
             return False  # a few settings, each with a trace of its own
         return all(self._gives_number(value, fit) for value, fit in values)
+
+    def is_given_arrays(self, function: Definition, name: str) -> bool:
+        """Whether an argument of a function is an array of NumPy in each of its calls."""
+        values = list(_given(self.fits, function, name))
+        return bool(values) and all(self._made_by_numpy(value, fit, _DEPTH) for value, fit in values)
 
     def is_flag(self, name: str, function: ast.AST) -> bool:
         """Whether a name, or an argument of a function, is True or False somewhere: no operation is to get it."""
@@ -172,9 +178,7 @@ def _is_attribute(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == name
 
 
-def _given(
-    fits: Iterable[GraphFit], function: ast.FunctionDef | ast.AsyncFunctionDef, name: str
-) -> Iterator[tuple[ast.expr, GraphFit]]:
+def _given(fits: Iterable[GraphFit], function: Definition, name: str) -> Iterator[tuple[ast.expr, GraphFit]]:
     """What the calls of a function pass for one of its arguments."""
     taken = arguments(function)
     for fit in fits:
