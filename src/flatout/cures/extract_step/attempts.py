@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from flatout.cures import _frozen
 from flatout.model import queries
 from flatout.model.case import Case
-from flatout.source.editing import array_arguments, case_facts, changing_state
+from flatout.source.editing import array_arguments, case_facts, changing_state, divided_guards
 from flatout.source.editing.dataflow import FUNCTIONS, called_name
 from flatout.source.editing.document import read
 from flatout.source.editing.frozen_state import Frozen
@@ -97,6 +97,8 @@ def _found(text: str, line: int, case: Case, others: Mapping[str, ast.Module], c
     elif not forward and not (found.search.refusal is not None and found.search.refusal.state):
         # What NumPy computes in the step may be an argument of it.
         other = array_arguments.taken_out(text, line)
+    if other is None and found.step is None and not forward:
+        other = divided_guards.divided(text, found.search)
     if other is None:
         return found
     again = searched(other, LineMap(text, other).line(line))

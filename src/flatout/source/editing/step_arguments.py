@@ -83,6 +83,14 @@ class Surroundings:
                 found |= set(free_names(node))
         return found
 
+    def has_no_value(self, name: str, statements: Sequence[ast.stmt]) -> bool:
+        """Whether a local name is assigned nowhere but in these statements, which are in no loop: without them,
+        reading it is an error."""
+        function = self.scopes[0]
+        if not isinstance(function, FUNCTIONS) or self.loops or name in {*arguments(function), *self.declared()}:
+            return False
+        return bindings(function.body).count(name) == bindings(statements).count(name)
+
     def declared(self) -> set[str]:
         found = (node for node in ast.walk(self.module) if isinstance(node, (ast.Global, ast.Nonlocal)))
         return {name for node in found for name in node.names}

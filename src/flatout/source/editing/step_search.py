@@ -49,6 +49,8 @@ class Step:
     """Defined above this statement of the function around it; above the function or the loop where it is None."""
     relaxed: bool = True
     """Whether shapes may be unknown: not where Python computes with them."""
+    unset: tuple[str, ...] = ()
+    """Results that the step may leave unset, which are None then."""
 
 
 class Search:
@@ -223,6 +225,11 @@ class Search:
             return True
         if isinstance(statement, ast.For):
             return all(self._updates(inner, before) for inner in statement.body)
+        if isinstance(statement, ast.If):  # `if self.learns_alpha:` with another gradient of the same tape
+            tapes = {
+                name for node in every(before) if isinstance(node, ast.With) and is_tape(node) for name in opened(node)
+            }
+            return bool(tapes & set(names_in(statement))) and self.fit.obstacle([statement]) is None
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             return False
         called = statement.value.func
@@ -271,7 +278,7 @@ class Search:
         flow = Flow(rest)
         wanted = around.live(body[-1].end_lineno or 0) | set(Flow(parts.after).read)
         back = [name for name in flow.written if name in wanted]
-        self._check_results(around, rest, flow, back)
+        unset = self._check_results(around, rest, flow, back)
         given, above = self._given(around, flow, body[0].lineno)
         obstacle = around.changes_elsewhere(rest, flow, given, self.others is not None)
         if obstacle is not None:
@@ -285,6 +292,7 @@ class Search:
             self._method(around, given, above),
             above,
             relaxed=not shape_reads.any_in(self.fit, rest, self.others or {}),
+            unset=unset,
         )
 
     def _given(self, around: Surroundings, flow: Flow, line: int) -> tuple[list[str], ast.stmt | None]:
@@ -305,9 +313,16 @@ class Search:
             raise NotSplit(Obstacle(line, f"begins a step that needs {len(found)} values from around it"))
         return found, None
 
-    def _check_results(self, around: Surroundings, rest: Sequence[ast.stmt], flow: Flow, back: Sequence[str]) -> None:
+    def _check_results(
+        self, around: Surroundings, rest: Sequence[ast.stmt], flow: Flow, back: Sequence[str]
+    ) -> tuple[str, ...]:
+        """Names that are set on some paths only, and have no value before: they are None otherwise."""
         line = rest[0].lineno
-        unsure = set(back) - flow.certain
+        asked = (name for name in flow.written if name in back or name in flow.read)
+        unset = tuple(name for name in asked if name not in flow.certain and around.has_no_value(name, rest))
+        for name in unset:
+            flow.read.pop(name, None)
+        unsure = set(back) - flow.certain - set(unset)
         if unsure:
             raise NotSplit(Obstacle(line, f"begins a step that sets {', '.join(sorted(unsure))} on some paths only"))
         tapes = {name for node in every(rest) if isinstance(node, ast.With) for name in opened(node)}
@@ -318,6 +333,7 @@ class Search:
         declared = set(flow.written) & around.declared()
         if declared:
             raise NotSplit(Obstacle(line, f"begins a step that sets the global {', '.join(sorted(declared))}"))
+        return unset
 
 
 def _with_lists(block: Sequence[ast.stmt], index: int, last: int) -> int:

@@ -40,6 +40,7 @@ def written(document: Document, step: Step, name: str) -> str | None:
     lines = [
         f"@{traced}(reduce_retracing=True)" if step.relaxed else f"@{traced}",
         f"def {name}({', '.join(names)}):",
+        *(f"{document.indent}{unset} = None" for unset in step.unset),
         *rows.kept(),
         *([f"{document.indent}return {back}"] if back else []),
     ]
