@@ -48,7 +48,8 @@ def pass_tensors(document: Document, definition: cst.FunctionDef, others: Mappin
 
 def _mixes(kinds: Kinds, function: Definition, name: str) -> bool:
     """Whether an argument is an array of NumPy that is added to tensors, or multiplied with them."""
-    return kinds.is_given_arrays(function, name) and in_arithmetic(kinds.fit, function.body, name)
+    mixed = kinds.is_given_arrays(function, name) and kinds.of_other_types("float32").is_given_arrays(function, name)
+    return mixed and in_arithmetic(kinds.fit, function.body, name)
 
 
 def _given(document: Document, definition: cst.FunctionDef) -> Iterator[tuple[str, cst.BaseExpression]]:

@@ -60,8 +60,9 @@ def tensors(
             found[name] = f"{tf}.cast({name}, {tf}.{floats})"
         elif not around.kinds.is_flag(name, around.scopes[0]):
             found[name] = f"{tf}.convert_to_tensor({name})"
+    mixed = around.kinds.of_other_types(floats)
     for name in sorted(arrays):
-        if in_arithmetic(fit, body, name):
+        if in_arithmetic(fit, body, name) and mixed.is_array(name):
             found[name] = f"{tf}.cast({name}, {tf}.{floats})"
         elif around.kinds.is_draw(name):  # one number is a float of Python
             found[name] = f"{tf}.convert_to_tensor({name})"

@@ -26,9 +26,15 @@ Kind = Literal["number", "unknown", "other"]
 class Kinds:
     """Of values in one file, `fit`, of a program that has further ones."""
 
-    def __init__(self, fit: GraphFit, others: Iterable[GraphFit] = ()) -> None:
+    def __init__(self, fit: GraphFit, others: Iterable[GraphFit] = (), but: str = "") -> None:
+        """`but`: a type whose arrays do not count."""
         self.fit = fit
         self.fits = (fit, *others)
+        self.but = but
+
+    def of_other_types(self, floats: str) -> Kinds:
+        """The same, for which arrays that are plainly of this type are none."""
+        return Kinds(self.fit, self.fits[1:], floats)
 
     # ── arrays ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -77,6 +83,8 @@ class Kinds:
 
     def _call_gives_array(self, call: ast.Call, fit: GraphFit, depth: int) -> bool:
         first = call.args[0] if call.args else None
+        if self.but and self.but in _types(call):
+            return False
         if called_name(call.func) == "map" and first is not None:
             return fit.dotted(first).startswith("numpy.")
         dotted = fit.dotted(call.func)
@@ -161,6 +169,14 @@ class Kinds:
                 return "other" if "other" in kinds else "number"
             return "unknown" if dotted.startswith("numpy.") else "other"
         return "unknown" if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)) else "other"
+
+
+def _types(call: ast.Call) -> set[str]:
+    """The types that a call asks for: `x.astype("float32")`, `np.zeros(3, dtype=np.float32)`, `np.float32(x)`."""
+    given = [item.value for item in call.keywords if item.arg == "dtype"]
+    given += call.args[:1] if called_name(call.func) == "astype" else []
+    named = (value.value if isinstance(value, ast.Constant) else called_name(value) for value in given)
+    return {called_name(call.func), *filter(lambda name: isinstance(name, str), named)}  # type: ignore[arg-type]
 
 
 def float_type(fits: Iterable[GraphFit]) -> str | None:
