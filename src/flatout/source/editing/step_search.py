@@ -20,13 +20,15 @@ from flatout.source.editing.dataflow import (
 )
 from flatout.source.editing.graph_fit import UPDATES, Obstacle, every, fit_of, is_tape, is_traced, opened
 from flatout.source.editing.step_arguments import MOST, Level, Surroundings
-from flatout.source.editing.step_split import NotSplit, Split, grown, split
+from flatout.source.editing.step_blocks import is_plain, levels_of, names_only, with_lists, without_moved
+from flatout.source.editing.step_split import NotSplit, Split, split
 from flatout.source.editing.step_values import tensors
 
 _OUTSIDE_OPS = re.compile(
     r"tensorflow\.(py_function|numpy_function|summary|print|io|data|random|constant|convert_to_tensor)\b"
 )
 """Operations with which no function begins: what they make is its argument."""
+_NOTHING = re.compile(r"tensorflow\.(summary|print|io|data)\b")
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Search:
         self.module, self.forward, self.unproven, self.others = module, forward, unproven, others
         self.traced, self.changing = traced, frozenset(changing)
         self.fit = fit_of(module)
-        self.levels = list(_levels(module, line))
+        self.levels = list(levels_of(module, line))
         """From the module inwards."""
         self.refusal: Obstacle | None = None
         self.refused: list[ast.stmt] = []
@@ -84,13 +86,24 @@ class Search:
         if any(is_traced(function) for function in functions):
             return None
         for depth in self._depths():
-            region: list[ast.stmt] = []
+            level = self.levels[depth]
             try:
-                region, parts = self._region(self.levels[depth])
-                return self._step(self._around(depth + 1), region, parts)
-            except NotSplit as refused:
+                first, ends = self._extents(level)
+            except NotSplit as error:
                 # Further in there are fewer statements; what is in their way is nearest to the step.
-                self.refusal, self.refused = refused.obstacle, region
+                self.refusal, self.refused = error.obstacle, []
+                continue
+            refused: tuple[Obstacle, list[ast.stmt]] | None = None
+            for end in ends:  # where a step of several updates is in the way of itself, the first ones may be one
+                region = level.block[first : end + 1]
+                try:
+                    return self._step(self._around(depth + 1), *self._region(level, first, end))
+                except NotSplit as error:
+                    refused = refused or (error.obstacle, region)
+                    if error.obstacle.state:
+                        break  # an argument of the whole, rather than a shorter step
+            if refused is not None:
+                self.refusal, self.refused = refused
         return None
 
     def _around(self, depth: int) -> Surroundings:
@@ -167,14 +180,15 @@ class Search:
         blocks = range(level.index + 1)
         return [index for index in blocks if self.fit.has_tape(level.block[index], traced=self.traced)]
 
-    def _region(self, level: Level) -> tuple[list[ast.stmt], Split]:
-        """The statements from the tape, or the call of the model, to the last update that a graph can run."""
+    def _extents(self, level: Level) -> tuple[int, list[int]]:
+        """The first statement of a step, and those that it may end with: the last update that a graph can run, or an
+        earlier one."""
         block, last = level.block, level.index
         starts = self._tapes(level)
         if self.forward:
             starts = [last] if isinstance(block[last], ast.Assign) else []
         first = self._first(block, starts, last)
-        ends = last
+        ends = [last]
         for index in range(last + 1, len(block)):
             try:
                 self._split(block[first : index + 1])
@@ -183,9 +197,20 @@ class Search:
             pure = self._is_pure(block[index], _NOTHING)
             again = not self.forward and self._computes_again(block[index], block[first : last + 1])
             if self._updates(block[index], block[first:index]) or again or (pure and self.forward):
-                ends = index
-            elif not pure and (self.unproven or self.fit.obstacle([block[index]]) is None):
+                ends.append(index)
+            elif not pure and (self.unproven or self._ends_before(block[index])):
                 break
+        # A tape ends nothing. Where no trial will tell, there is one way only.
+        early = [end for end in ends[:-1] if end == last or not self.fit.has_tape(block[end])]
+        return first, ends[-1:] if self.unproven else [ends[-1], *reversed(early)]
+
+    def _ends_before(self, statement: ast.stmt) -> bool:
+        """Whether a statement that a graph can hold is something else than the step."""
+        return not names_only(statement) and self.fit.obstacle([statement]) is None
+
+    def _region(self, level: Level, first: int, ends: int) -> tuple[list[ast.stmt], Split]:
+        """The statements of a step, with operations right above it."""
+        block = level.block
         while first > 0 and self._begins(block[first - 1], block[first : ends + 1]):
             first -= 1
         body = block[first : ends + 1]
@@ -201,7 +226,7 @@ class Search:
     def _first(self, block: list[ast.stmt], starts: Sequence[int], last: int) -> int:
         refused = NotSplit(Obstacle(block[last].lineno, "is in no statement with the tape"))
         for index in starts:
-            for first in dict.fromkeys((index, _with_lists(block, index, last))):
+            for first in dict.fromkeys((index, with_lists(block, index, last))):
                 try:
                     self._split(block[first : last + 1])
                     return first
@@ -246,7 +271,7 @@ class Search:
 
     def _is_pure(self, statement: ast.stmt, outside: re.Pattern[str]) -> bool:
         """Whether it assigns what TensorFlow computes from tensors."""
-        if not isinstance(statement, ast.Assign) or not all(_is_plain(target) for target in statement.targets):
+        if not isinstance(statement, ast.Assign) or not all(is_plain(target) for target in statement.targets):
             return False
         calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
         dotted = [self.fit.dotted(call.func) for call in calls]
@@ -257,7 +282,7 @@ class Search:
 
     def _computes_again(self, statement: ast.stmt, step: Sequence[ast.stmt]) -> bool:
         """Whether it assigns what the step computes, by the same model or loss: the loss after the update, say."""
-        if not isinstance(statement, ast.Assign) or not all(_is_plain(target) for target in statement.targets):
+        if not isinstance(statement, ast.Assign) or not all(is_plain(target) for target in statement.targets):
             return False
         flow = Flow(step)
         if not set(Flow([statement]).read) <= {*flow.read, *flow.written, *self.fit.modules, *self.fit.definitions}:
@@ -274,7 +299,7 @@ class Search:
         return same and all(name.startswith("tensorflow.") and not _OUTSIDE_OPS.match(name) for name in ops)
 
     def _step(self, around: Surroundings, body: list[ast.stmt], parts: Split) -> Step:
-        rest = _rest(body, parts)
+        rest = without_moved(body, parts)
         flow = Flow(rest)
         wanted = around.live(body[-1].end_lineno or 0) | set(Flow(parts.after).read)
         back = [name for name in flow.written if name in wanted]
@@ -334,65 +359,3 @@ class Search:
         if declared:
             raise NotSplit(Obstacle(line, f"begins a step that sets the global {', '.join(sorted(declared))}"))
         return unset
-
-
-def _with_lists(block: Sequence[ast.stmt], index: int, last: int) -> int:
-    """Where the empty lists are made that the statements from `index` fill: right above them, or `index` itself.
-
-    A step that joins its losses (`tf.add_n(losses)`) needs the list, and makes it.
-    """
-    filled = {name for statement in block[index : last + 1] for name in grown(statement)}
-    first = index
-    while first and _makes_lists(block[first - 1], filled):
-        first -= 1
-    return first
-
-
-def _makes_lists(statement: ast.stmt, names: set[str]) -> bool:
-    """`losses = []`, `losses, accuracies = [], []`."""
-    if not isinstance(statement, ast.Assign):
-        return False
-    made = [part for target in statement.targets for part in getattr(target, "elts", [target])]
-    values = statement.value.elts if isinstance(statement.value, ast.Tuple) else [statement.value]
-    empty = all(isinstance(value, ast.List) and not value.elts for value in values)
-    same = len(values) == len(made) or (len(statement.targets) == 1 and len(made) == 1)
-    return empty and same and all(isinstance(part, ast.Name) and part.id in names for part in made)
-
-
-_NOTHING = re.compile(r"tensorflow\.(summary|print|io|data)\b")
-
-
-def _rest(body: Sequence[ast.stmt], parts: Split) -> list[ast.stmt]:
-    """The statements without those that were moved out of them."""
-    moved = {id(statement) for statement in (*parts.before, *parts.after)}
-    found: list[ast.stmt] = []
-    for statement in body:
-        if id(statement) in moved:
-            continue
-        if isinstance(statement, ast.With) and any(id(node) in moved for node in ast.walk(statement)):
-            inner = _rest(statement.body, parts) or [ast.Pass()]
-            found.append(ast.copy_location(ast.With(items=statement.items, body=inner), statement))
-        else:
-            found.append(statement)
-    return found
-
-
-def _levels(module: ast.Module, line: int) -> Iterator[Level]:
-    """The blocks around a line, outermost first."""
-    owner: ast.AST | None = module
-    while owner is not None:
-        inner = None
-        found = [getattr(owner, field, None) for field in ("body", "orelse", "finalbody")]
-        found += [handler.body for handler in (*getattr(owner, "handlers", ()), *getattr(owner, "cases", ()))]
-        for block in found:
-            if not isinstance(block, list):
-                continue
-            for index, statement in enumerate(block):
-                if statement.lineno <= line <= (statement.end_lineno or 0):
-                    yield Level(owner, block, index)
-                    inner = statement
-        owner = inner
-
-
-def _is_plain(target: ast.expr) -> bool:
-    return all(isinstance(node, (ast.Name, ast.Tuple, ast.Store)) for node in ast.walk(target))
