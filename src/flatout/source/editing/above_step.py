@@ -29,14 +29,16 @@ def computed_above(
             while name in taken or name in names.values():
                 name, number = f"{wanted}_{number}", number + 1
             names[key] = name
-    margin = rows[first.lineno - 1][: len(rows[first.lineno - 1]) - len(rows[first.lineno - 1].lstrip())]
+    decorators = getattr(first, "decorator_list", ())
+    begin = min([first.lineno, *(decorator.lineno for decorator in decorators)]) - 1
+    margin = rows[begin][: len(rows[begin]) - len(rows[begin].lstrip())]
     pairs = sorted(zip(expressions, keys, strict=True), key=lambda pair: (pair[0].lineno, pair[0].col_offset))
     for expression, key in reversed(pairs):
         row = rows[expression.lineno - 1].encode()
         new = names[key].encode()
         start, end = expression.col_offset, expression.end_col_offset or 0
         rows[expression.lineno - 1] = (row[:start] + new + row[end:]).decode()
-    rows[first.lineno - 1 : first.lineno - 1] = [f"{margin}{name} = {source}" for (source, _), name in names.items()]
+    rows[begin:begin] = [f"{margin}{name} = {source}" for (source, _), name in names.items()]
     return newline.join(rows), [names[key] for key in keys]
 
 

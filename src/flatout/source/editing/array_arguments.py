@@ -92,7 +92,7 @@ def _arrays(fit: GraphFit, region: Sequence[ast.stmt]) -> Iterator[ast.expr]:
     while waiting:
         node = waiting.pop(0)
         if isinstance(node, ast.Call) and _is_array(fit, node):
-            own = set(names_in(node))
+            own = {name for name in names_in(node) if name not in _CASTS}
             used = own - set(fit.modules) or _draws(fit, node)
             if (
                 used

@@ -138,7 +138,7 @@ class GraphFit:
     def _call(self, call: ast.Call, own: set[str], seen: frozenset[str]) -> Obstacle | None:
         name, dotted = called_name(call.func), self.dotted(call.func)
         text = ast.unparse(call.func)[:60]
-        if isinstance(call.func, ast.Name) and name in _OF_PYTHON and call.args:
+        if isinstance(call.func, ast.Name) and name in _OF_PYTHON and not all(map(_is_constant, call.args)):
             return Obstacle(call.lineno, f"calls {name}")
         root = side_effects.root(call.func)
         method = isinstance(call.func, ast.Attribute) and not dotted
@@ -278,6 +278,11 @@ _KEYWORDS: dict[type[ast.AST], str] = {
     ast.Import: "imports a module",
     ast.ImportFrom: "imports a module",
 }
+
+
+def _is_constant(value: ast.expr) -> bool:
+    """`float("inf")` is a number, wherever it is computed."""
+    return isinstance(value, ast.Constant)
 
 
 def _taken_apart(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
