@@ -26,6 +26,7 @@ In a custom loop, let the traced function take several batches: `for batch in da
 - `direct-epochs`: reassociated; epochs of `fit` that are one batch each call the training step alone.
 - `steps-per-execution`: reassociated; the same updates in the same order. Callbacks and logs come once per
   call instead of once per step.
+- `repeat-batch`: reassociated; a loop that makes several updates on the same batch becomes one of the graph.
 - `prepared-runs`, for `session.run` of TensorFlow 1: exact; what a run fetches and feeds is looked up once.
 - `caller-thread`, for the same: exact; small ops run in the thread that calls `run`.
 - `xla` fuses small operations into fewer kernels: reassociated. Measure it, it can be slower.
@@ -54,6 +55,7 @@ from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import argument, constant, keyword, takes_unknown
+from flatout.source.editing import repeated_steps
 
 SMALL_MS = 20.0
 MATTERS = 0.25
@@ -109,12 +111,24 @@ def _less_around_each_call(case: Case) -> Iterator[Fix]:
     if queries.step_kind(case) == "fit" and any(item.is_one_batch_again for item in case.evidence_of(KerasCall)):
         text = "Call the training step once an epoch: all rows are one batch, and fit sets up each epoch anew."
         yield Fix(text, lever="direct-epochs", equivalence="reassociated")
+    if queries.step_kind(case) == "function" and _repeats_a_batch(case):
+        text = "Make all updates on one batch in one call: a loop over tf.range inside a tf.function."
+        yield Fix(text, lever="repeat-batch", equivalence="reassociated")
     if queries.step_kind(case) in ("train-function", "function") and any(
         item.method in BATCH_METHODS and queries.is_often(case, item.calls) and item.single == item.calls
         for item in case.evidence_of(KerasCall)
     ):
         text = "Reset the metrics inside of the compiled step, not from Python before each train_on_batch."
         yield Fix(text, lever="direct-batch", equivalence="reassociated")
+
+
+def _repeats_a_batch(case: Case) -> bool:
+    trees = ((line, context.tree(file)) for file, line in sorted(queries.stepping_lines(case)) if file and line)
+    return any(
+        isinstance(repeated_steps.around(tree, line), repeated_steps.RepeatedStep)
+        for line, tree in trees
+        if tree is not None
+    )
 
 
 def _more_in_each_call(case: Case) -> Fix:
@@ -237,6 +251,7 @@ CAUSE = Cause(
     cures=(
         "direct-batch",
         "direct-epochs",
+        "repeat-batch",
         "steps-per-execution",
         "prepared-runs",
         "caller-thread",

@@ -33,18 +33,22 @@ class BatchGraphs:
             graph.is_ready = all(getattr(part, "built", True) for part in used) and _is_of_keras(made)
         return graph.is_ready
 
-    def traced(self, model: Any, data: Data) -> Callable[[], Any]:
-        """What runs the batch and returns its logs, as tensors. Computes nothing yet; raises what tracing raises."""
+    def traced(self, model: Any, data: Data, *, goes_on: bool = False) -> Callable[[], Any]:
+        """What runs the batch and returns its logs, as tensors. Computes nothing yet; raises what tracing raises.
+
+        `goes_on`: metrics go on from the batch before.
+        """
         graph = self._graph(model, getattr(model, self.function))
-        shape = _shape(data)
+        call = graph.next if goes_on else graph.call
+        shape = (goes_on, _shape(data))
         if shape not in graph.shapes:
-            graph.call.get_concrete_function(data)
+            call.get_concrete_function(data)
             graph.shapes.add(shape)
 
         def run() -> Any:
-            if not graph.resets:
+            if not graph.resets and not goes_on:
                 model.reset_metrics()
-            return graph.call(data)
+            return call(data)
 
         return run
 
@@ -66,11 +70,15 @@ class _Graph:
                 model.reset_metrics()
             return own(iter([data]))
 
+        def next_step_on_data(data: Any) -> Any:
+            return own(iter([data]))
+
         self.own = own
         self.is_ready = False
         self.resets = _resets_variables(model)
         self.shapes: set[Any] = set()
         self.call = tf.function(one_step_on_data, reduce_retracing=True, autograph=False)
+        self.next = tf.function(next_step_on_data, reduce_retracing=True, autograph=False)
 
 
 def _resets_variables(model: Any) -> bool:

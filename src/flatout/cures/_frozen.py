@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from flatout.cures import _trial_edit
 from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerLine, EagerTape, StepStack, Stream
-from flatout.source.editing import frozen_state
+from flatout.source.editing import decorated, frozen_state
 from flatout.source.editing.case_facts import same_file
 from flatout.source.editing.project import CALLED, Code, Project
 
@@ -29,7 +29,7 @@ def of_function(source: str, path: str, case: Case, line: int) -> str | None:
     """Why the function on this line must not be traced; None where nothing speaks against it."""
     project = project_of(source, path, case)
     code = project.at(path, line)
-    return _frozen(project, [code], case) if code is not None else None
+    return _frozen(project, [code], case) or decorated.reason(project, code) if code is not None else None
 
 
 def of_layers(source: str, path: str, case: Case) -> str | None:
@@ -58,11 +58,19 @@ def of_making(source: str, path: str, case: Case, name: str, line: int) -> str |
 
 def of_new(source: str, new: str, path: str, case: Case) -> str | None:
     """The same for the functions that an edit has written: those of the new text that the old one lacks."""
+    state = state_of_new(source, new, path, case)
+    return told_of(state) if state is not None else None
+
+
+def state_of_new(source: str, new: str, path: str, case: Case) -> frozen_state.Frozen | None:
     before = set(project_of(source, path, case).codes)
     after = project_of(new, path, case)
     functions = [code for name, codes in after.codes.items() if name not in before for code in codes]
-    state = frozen_state.frozen(after, functions) if functions else None
-    return f"{state.text}. {ADVICE}" if state is not None else None
+    return frozen_state.frozen(after, functions) if functions else None
+
+
+def told_of(state: frozen_state.Frozen) -> str:
+    return f"{state.text}. {ADVICE}"
 
 
 def of_keras(source: str, path: str, case: Case) -> str | None:

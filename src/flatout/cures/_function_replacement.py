@@ -95,6 +95,16 @@ class Step:
         return self.run(*args, **kwargs)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            traced = self._traced(args, kwargs)
+        except Unfit:
+            raise
+        except Exception as error:  # the program's objects may answer to anything in any way
+            raise Unfit(f"what it reads cannot be compared ({type(error).__name__}: {error})") from error
+        return traced.call(args, kwargs)
+
+    def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traced:
+        """What was made for these objects, and for the present values of what the function reads."""
         given = in_order(self.run, args, kwargs)
         if self.free_variables is None:
             self.free_variables = FreeVariables(self.run, given)
@@ -108,7 +118,7 @@ class Step:
             made = Traced(self.run, self.run.__name__, self._changed, self._left)
             found = self.kept[key] = (made, [*objects, *free.objects(given)])
         self.around = around
-        return found[0].call(args, kwargs)
+        return found[0]
 
     def _expect_few(self, changed: str) -> None:
         """Raises `Unfit` where what the function reads changes again and again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import libcst as cst
 
@@ -18,7 +19,11 @@ TWICE = 2
 """The same for a line of each step, where no more steps than that were seen."""
 
 
-def lines_of(case: Case, path: str, method: str) -> set[int]:
+Served = Literal["single", "few", "apart"]
+"""What all calls of a line were for: one batch of arrays, a few in their order, or one batch and at times callbacks."""
+
+
+def lines_of(case: Case, path: str, method: str, served: Served = "single") -> set[int]:
     """Lines of this file that call the method again and again, each time for one batch of arrays.
 
     Where one does, so do the others in functions, even if a scouting run has seen few calls of them: an agent that
@@ -28,11 +33,20 @@ def lines_of(case: Case, path: str, method: str) -> set[int]:
     calls: dict[int, int] = {}
     for item in case.evidence_of(KerasCall):
         where = item.where
-        if item.method != method or item.single != item.calls or where is None or not where.line:
+        if item.method != method or not _is_served(item, served) or where is None or not where.line:
             continue
         if case_facts.same_file(path, where.file) and (item.calls >= often or where.function):
             calls[where.line] = item.calls
     return set(calls) if any(count >= often for count in calls.values()) else set()
+
+
+def _is_served(item: KerasCall, served: Served) -> bool:
+    single = item.single or 0
+    if served == "single":
+        return item.single == item.calls
+    if served == "few":  # rows come and go: some calls have one batch only
+        return bool(item.few) and item.few + single == item.calls
+    return bool(item.apart and single) and item.apart + single == item.calls
 
 
 def calls_at(document: Document, lines: set[int], method: str, case: Case) -> Iterator[cst.Call]:

@@ -60,9 +60,20 @@ class Parts:
         finally:
             inside.now = False
 
-    def leave(self, name: str, part: Part, why: str) -> None:
-        self.kept[part.key] = (None, part.objects)
-        self.injection.note(f"{name} is not traced: {why}")
+    def judged(self, name: str, part: Part, against: str) -> Part:
+        """The part, which is left as it is where something speaks against a trace of it."""
+        if against and part.key not in self.kept:
+            self.kept[part.key] = (None, part.objects)
+            self.injection.note(f"{name} is not traced: {against}")
+        return part
+
+    def described(self, name: str, part: Callable[[], Part]) -> Part | None:
+        """None where it cannot be described: the program's objects may answer to anything in any way."""
+        try:
+            return part()
+        except Exception as error:
+            self.injection.note(f"{name} is not traced: {type(error).__name__}: {error}"[:300])
+            return None
 
 
 class Part(NamedTuple):
@@ -102,9 +113,15 @@ class _Model(_Around):
         calls = ((call, (layer,)) for layer, call in _own_calls(model))
         super().__init__(model, calls, _against(model) or "")
         self.layers = list(model._flatten_layers())
+        self.own = _own_layers(model)
+
+    def is_current(self, model: Any) -> bool:
+        """Whether it still has the same layers: `model.pop()`, `model.add(head)`."""
+        return self.own == _own_layers(model)
 
     def part(self, *more: Any) -> Part:
-        return super().part(tuple(getattr(layer, "trainable", True) for layer in self.layers), *more)
+        key, held = super().part(self.own, tuple(getattr(layer, "trainable", True) for layer in self.layers), *more)
+        return Part(key, [*held, *self.layers])
 
 
 def trace_models(injection: Injection, key: str) -> None:
@@ -116,15 +133,19 @@ def trace_models(injection: Injection, key: str) -> None:
             fit = parts.eagerly() and getattr(self, "built", False) and is_data(args) and is_data(kwargs)
             if not fit or any(getattr(value, "_keras_mask", None) is not None for value in (*args, *kwargs.values())):
                 return original(self, *args, **kwargs)
-            model = known.get(id(self))
-            if model is None:
-                model = known[id(self)] = _Model(self)
-            part = model.part()
-            if model.against and part.key not in parts.kept:
-                parts.leave(f"the model {self.name}", part, model.against)
-            return parts.call(f"the model {self.name}", part, functools.partial(original, self), *args, **kwargs)
+            name = f"the model {self.name}"
+            part = parts.described(name, lambda: described(self, name))
+            if part is None:
+                return original(self, *args, **kwargs)
+            return parts.call(name, part, functools.partial(original, self), *args, **kwargs)
 
         return __call__
+
+    def described(model: Any, name: str) -> Part:
+        around = known.get(id(model))
+        if around is None or not around.is_current(model):
+            around = known[id(model)] = _Model(model)
+        return parts.judged(name, around.part(), around.against)
 
     _patch(injection, key, wrap)
 
@@ -138,15 +159,19 @@ def trace_losses(injection: Injection, key: str) -> None:
             given = (y_true, y_pred, sample_weight)
             if not parts.eagerly() or not is_data(given) or getattr(y_pred, "_keras_mask", None) is not None:
                 return original(self, *given)
-            loss = known.get(id(self))
-            if loss is None:
-                loss = known[id(self)] = _Around(self, _own_functions(self, ("call", "fn")))
-            part = loss.part()
-            if loss.against and part.key not in parts.kept:
-                parts.leave(f"the loss {self.name}", part, loss.against)
-            return parts.call(f"the loss {self.name}", part, functools.partial(original, self), *given)
+            name = f"the loss {self.name}"
+            part = parts.described(name, lambda: described(self, name))
+            if part is None:
+                return original(self, *given)
+            return parts.call(name, part, functools.partial(original, self), *given)
 
         return __call__
+
+    def described(loss: Any, name: str) -> Part:
+        around = known.get(id(loss))
+        if around is None:
+            around = known[id(loss)] = _Around(loss, _own_functions(loss, ("call", "fn")))
+        return parts.judged(name, around.part(), around.against)
 
     _patch(injection, key, wrap)
 
@@ -166,8 +191,11 @@ def trace_updates(injection: Injection, key: str) -> None:
             def update(*values: Any) -> None:
                 original(self, list(values), variables)
 
-            part = _update_part(parts, known, self, variables or [])
-            return parts.call(f"the optimizer {self.name}", part, update, *gradients)
+            name = f"the optimizer {self.name}"
+            part = parts.described(name, lambda: _update_part(parts, known, self, variables or []))
+            if part is None:
+                return original(self, gradients, variables)
+            return parts.call(name, part, update, *gradients)
 
         return apply
 
@@ -189,8 +217,11 @@ def trace_legacy_updates(injection: Injection, key: str) -> None:
             def update(*values: Any) -> None:
                 original(self, list(zip(values, variables, strict=True)))
 
-            part = _update_part(parts, known, self, variables)
-            parts.call(f"the optimizer {self.name}", part, update, *(value for value, _ in pairs))
+            name = f"the optimizer {self.name}"
+            part = parts.described(name, lambda: _update_part(parts, known, self, variables))
+            if part is None:
+                return original(self, pairs)
+            parts.call(name, part, update, *(value for value, _ in pairs))
             return self.iterations
 
         return apply_gradients
@@ -207,10 +238,8 @@ def _update_part(parts: Parts, known: dict[int, _Around], optimizer: Any, variab
         functions = [*_own_functions(optimizer, ("update_step", "apply")), *_own_functions(schedule, ("__call__",))]
         around = known[id(optimizer)] = _Around(optimizer, functions)
     numbers = tuple((name, value) for name, value in vars(optimizer).items() if isinstance(value, PLAIN))
-    part = around.part(numbers, *map(id, variables))
-    if around.against and part.key not in parts.kept:
-        parts.leave(f"the optimizer {optimizer.name}", part, around.against)
-    return Part(part.key, [*part.objects, *variables])
+    key, held = around.part(numbers, *map(id, variables))
+    return parts.judged(f"the optimizer {optimizer.name}", Part(key, [*held, *variables]), around.against)
 
 
 def _own_functions(holder: Any, names: Iterable[str]) -> Iterator[_Bound]:
@@ -224,6 +253,11 @@ def _own_functions(holder: Any, names: Iterable[str]) -> Iterator[_Bound]:
             yield method, (holder,)
         if isinstance(held, FunctionType) and users_code.is_users(held.__code__):
             yield held, ()
+
+
+def _own_layers(model: Any) -> tuple[int, ...]:
+    layers = getattr(model, "_layers", None)
+    return tuple(map(id, layers)) if isinstance(layers, (list, tuple)) else ()
 
 
 def _against(model: Any) -> str | None:

@@ -62,7 +62,10 @@ class Traced:
         self.ways: dict[Any, _Way] = {}
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        key = (tuple(map(_kind, args)), tuple((name, _kind(value)) for name, value in kwargs.items()))
+        try:
+            key = (tuple(map(_kind, args)), tuple((name, _kind(value)) for name, value in kwargs.items()))
+        except Exception:  # the program's objects may answer to anything in any way
+            return self.run(*args, **kwargs)
         way = self.ways.get(key)
         if way is None:
             if len(self.ways) >= MOST_WAYS:
@@ -127,12 +130,15 @@ class _Way:
         import tensorflow as tf
 
         result = self.run(*args, **kwargs)
-        flat = tf.nest.flatten(result)
         try:
+            flat = tf.nest.flatten(result)
             self.structure = tf.nest.map_structure(lambda leaf: 0, result)
             self.leaves = [_maker(leaf) for leaf in flat]
         except Unfit as error:
             self.failure = str(error)
+            return result
+        except Exception as error:  # a dictionary whose keys have no order, an object that nothing flattens
+            self.failure = f"what it gives back is no structure of tensors: {_told(error)}"
             return result
         self.nones = [leaf is None for leaf in flat]
         self.adapts = any(make is not None for make in self.leaves)
@@ -160,7 +166,7 @@ class _Way:
             except Exception as error:
                 if not self.tracing and (isinstance(error, tf.errors.OpError) or not isinstance(error, _BEFORE)):
                     raise  # the program's own error, from the graph instead of from an eager op
-                self._failed(error, has_doubles=any(map(_is_double, tf.nest.flatten((args, kwargs)))))
+                self._failed(error, _has_doubles((args, kwargs)))
                 continue
             if not self.adapts:
                 return result
@@ -207,12 +213,16 @@ class _Way:
         return result
 
     def _failed(self, error: Exception, has_doubles: bool) -> None:
-        said = (str(error).strip().splitlines() or [""])[-1].strip()[:200]
-        self.failure = said if type(error).__name__ in said else f"{type(error).__name__}: {said}"
+        self.failure = _told(error)
         if self.scalars.as_tensors and not self.scalars.off:
             self.scalars.off = True
         elif not self._next_variant(has_doubles):
             raise Unfit(self.failure) from None
+
+
+def _told(error: Exception) -> str:
+    said = (str(error).strip().splitlines() or [""])[-1].strip()[:200]
+    return said if type(error).__name__ in said else f"{type(error).__name__}: {said}"
 
 
 def _maker(leaf: Any) -> Callable[[Any], Any] | None:
@@ -235,6 +245,15 @@ def _maker(leaf: Any) -> Callable[[Any], Any] | None:
     if isinstance(leaf, (np.ndarray, np.generic)):
         return lambda tensor: tensor.numpy()
     raise Unfit(f"it gives back a {type(leaf).__name__}")
+
+
+def _has_doubles(given: Any) -> bool:
+    import tensorflow as tf
+
+    try:
+        return any(map(_is_double, tf.nest.flatten(given)))
+    except Exception:  # no structure that TensorFlow can flatten
+        return False
 
 
 def _is_double(value: Any) -> bool:

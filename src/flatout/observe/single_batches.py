@@ -13,7 +13,8 @@ from typing import Any
 
 DEFAULT_SIZE = 32
 MOST_BATCHES = 16
-"""`predict` for so many batches goes through the model at once: rows are independent there…"""
+"""`predict` for so many batches goes through the model at once: rows are independent there… `fit` takes them one after
+the other."""
 MOST_BYTES = 32 << 20
 """…and what they take in memory as inputs is little."""
 
@@ -31,6 +32,9 @@ class SingleBatch:
     return_dict: bool = False
     shown: bool = False
     """Whether the call prints its progress."""
+    size: int = 0
+    """Rows of a batch, where they are several."""
+    batches: int = 1
 
 
 class Signature:
@@ -43,6 +47,11 @@ class Signature:
 
     def single_batch(self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> SingleBatch | None:
         """What the call asks for, where a single batch of arrays is all of it; None for any other call."""
+        asked = self.few_batches(model, args, kwargs)
+        return asked if asked is not None and (asked.batches == 1 or self.method == "predict") else None
+
+    def few_batches(self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> SingleBatch | None:
+        """The same for a few batches, which `fit` goes through in the order of their rows."""
         try:
             given = dict(self._signature.bind(model, *args, **kwargs).arguments)
         except TypeError:
@@ -55,7 +64,7 @@ class Signature:
             return None
         rows = _rows([value for value in (x, y, weights) if value is not None])
         size = given.get("batch_size") or (rows if given.get("steps") else DEFAULT_SIZE)
-        if not rows or not isinstance(size, int) or rows > size * (MOST_BATCHES if self.method == "predict" else 1):
+        if not rows or not isinstance(size, int) or size < 1 or not self._goes_through(given, rows, size):
             return None
         if rows > size and sum(map(_bytes, _leaves(x))) > MOST_BYTES:
             return None
@@ -63,7 +72,15 @@ class Signature:
         if not isinstance(epochs, int) or epochs < 1 or (weights is not None and not is_array(y)):
             return None
         shown = given.get("verbose", "auto") not in (0, False)
-        return SingleBatch(x, y, weights, epochs, bool(given.get("return_dict")), shown)
+        return SingleBatch(x, y, weights, epochs, bool(given.get("return_dict")), shown, size, math.ceil(rows / size))
+
+    def _goes_through(self, given: Mapping[str, Any], rows: int, size: int) -> bool:
+        """Whether the rows are a batch, or a few whose order is known: `fit` shuffles them unless it is told not to."""
+        if rows <= size:
+            return True
+        if self.method == "fit" and given.get("shuffle", True) not in (False, 0, None):
+            return False
+        return self.method in ("fit", "predict") and rows <= size * MOST_BATCHES
 
     def _is_plain(self, given: Mapping[str, Any]) -> bool:
         """Whether all other arguments are left as they are by default."""

@@ -125,9 +125,14 @@ def made_here(body: Sequence[ast.stmt]) -> set[str]:
     fresh = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Call)
     found: set[str] = set()
     for node in (inner for statement in body for inner in ast.walk(statement)):
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, fresh):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found.update(target.id for target in targets if isinstance(target, ast.Name))
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+            continue
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            parts, values = [target], [node.value]
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):  # `losses, norms = [], []`
+                parts, values = target.elts, node.value.elts
+            pairs = zip(parts, values, strict=False)
+            found.update(part.id for part, value in pairs if isinstance(part, ast.Name) and isinstance(value, fresh))
     return found
 
 

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Sequence
 
 import libcst as cst
 
 from flatout.cures._keras_call_edits import Arguments, calls_at, defines, lines_of
+from flatout.cures.direct_fit import conditional_callbacks
+from flatout.cures.direct_fit.history_reads import Read, reads
 from flatout.cures.direct_predict.edit import keep_only
 from flatout.model.case import Case
 from flatout.source.editing import calls, statements
-from flatout.source.editing.document import FUNCTIONS, Document, read
+from flatout.source.editing.document import Document, free, read
+from flatout.source.editing.graph_fit import fit_of
+from flatout.source.editing.value_kinds import Kinds
 
-_FIT = ("x", "y", "batch_size", "epochs", "verbose", "callbacks", "validation_split", "validation_data", "shuffle")
+_FIT = (
+    *("x", "y", "batch_size", "epochs", "verbose", "callbacks", "validation_split", "validation_data", "shuffle"),
+    *("class_weight", "sample_weight", "initial_epoch"),
+)
 _EVALUATE = ("x", "y", "batch_size", "verbose", "sample_weight", "steps")
+_USED = ("x", "y", "sample_weight")
 _DROPPED = {"batch_size", "verbose", "shuffle"}
+_NEUTRAL = {
+    "callbacks": ("None", "[]", "()"),
+    "validation_split": ("None", "0", "0.0"),
+    "validation_data": ("None",),
+    "class_weight": ("None",),
+    "sample_weight": ("None",),
+    "initial_epoch": ("0",),
+}
+"""Values that ask for nothing."""
+_NAMES = {"x": "inputs", "y": "targets", "sample_weight": "weights"}
 _AGAINST = ("def train_step(", "use_ema", "stateful=True")
 """`train_on_batch` gives another tuple to a step of one's own, and does not write averaged weights back."""
 
@@ -24,8 +43,13 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     if document is None or any(defines(case, source, text) for text in _AGAINST):
         return None
     fits, tests = lines_of(case, path, "fit"), lines_of(case, path, "evaluate")
+    few, apart = lines_of(case, path, "fit", "few"), lines_of(case, path, "fit", "apart")
     for call in calls_at(document, fits, "fit", case) if fits else ():
         _train(document, call)
+    for call in calls_at(document, few, "fit", case) if few else ():
+        _train_in_parts(document, call)
+    for call in calls_at(document, apart, "fit", case) if apart else ():
+        conditional_callbacks.divide(document, call, _given(document, call), _USED, _DROPPED)
     for call in calls_at(document, tests, "evaluate", case) if tests else ():
         _test(document, call)
     return document.result()
@@ -39,49 +63,125 @@ def _test(document: Document, call: cst.Call) -> None:
         _keep(document, call, arguments, used)
 
 
-def _train(document: Document, call: cst.Call) -> None:
-    """Where nothing is asked of what `fit` returns but the values of its only epoch, or nothing at all."""
+def _given(document: Document, call: cst.Call) -> Arguments:
+    """The arguments, without those that ask for nothing."""
     arguments = Arguments(call, _FIT)
-    used = {"x", "y", "sample_weight"}
-    if not arguments.only(used | _DROPPED | {"epochs"}) or not {"x", "y"} <= set(arguments.given):
+    for name, neutral in _NEUTRAL.items():
+        if name in arguments.given and document.text(arguments.given[name].value).replace(" ", "") in neutral:
+            del arguments.given[name]
+    return arguments
+
+
+def _train(document: Document, call: cst.Call) -> None:
+    """Where nothing is asked of what `fit` returns but the values of its epochs, or nothing at all."""
+    arguments = _given(document, call)
+    asked = reads(document, call)
+    if asked is None or not arguments.only({*_USED, *_DROPPED, "epochs"}) or not {"x", "y"} <= set(arguments.given):
         return
-    given = arguments.given.get("epochs")
-    epochs = "1" if given is None else calls.literal(given.value) or document.text(given.value)
+    epochs = _epochs(document, arguments)
     if epochs != "1":
-        _train_again(document, call, arguments, epochs)
+        _train_again(document, call, arguments, epochs, asked)
         return
-    asked = _values_asked(document, call)
-    if asked is None:
+    if not all(one.position in ("", "0", "-1") for one in asked):
         return
     _rename(document, call, "train_on_batch")
-    _keep(document, call, arguments, used)
+    _keep(document, call, arguments, set(_USED))
     if asked or isinstance(document.parent(call), cst.Assign):
-        last = max((arguments.given[name] for name in used & set(arguments.given)), key=lambda a: document.span(a))
-        document.insert(document.span(last)[1], ", return_dict=True")
-    for whole, key, is_list in asked:
-        start, end = document.span(whole)
-        head = document.text(_holder(whole)) if _holder(whole) is not call else ""
-        if head:
-            document.replace(start, end, f"[{head}[{key}]]" if is_list else f"{head}[{key}]")
-        else:
-            document.replace(document.span(call)[1], end, f"[{key}]")
+        _ask_for_values(document, arguments)
+    for one in asked:
+        start, end = document.span(one.whole)
+        if one.of is not call:
+            value = f"{document.text(one.of)}[{one.key}]"
+            document.replace(start, end, value if one.position else f"[{value}]")
+            continue
+        if not one.position:
+            document.insert(start, "[")
+        document.replace(document.span(call)[1], end, f"[{one.key}]" if one.position else f"[{one.key}]]")
 
 
-def _train_again(document: Document, call: cst.Call, arguments: Arguments, epochs: str) -> None:
-    """`fit(x, y, epochs=n)` as a statement: n times the same batch."""
+def _epochs(document: Document, arguments: Arguments) -> str:
+    given = arguments.given.get("epochs")
+    return "1" if given is None else calls.literal(given.value) or document.text(given.value)
+
+
+def _ask_for_values(document: Document, arguments: Arguments) -> None:
+    last = max((arguments.given[name] for name in _USED if name in arguments.given), key=document.span)
+    document.insert(document.span(last)[1], ", return_dict=True")
+
+
+def _train_again(document: Document, call: cst.Call, arguments: Arguments, epochs: str, asked: Sequence[Read]) -> None:
+    """`fit(x, y, epochs=n)`: n times the same batch. What is computed for it is computed once, above."""
     statement = statements.holding(document, call)
-    alone = isinstance(document.parent(call), cst.Expr) and statement is not None
-    if not alone or statement is None or not statements.stands_alone(document, statement):
+    if not isinstance(statement, cst.SimpleStatementLine) or not statements.stands_alone(document, statement):
         return
-    kept = [arguments.given[name] for name in ("x", "y", "sample_weight") if name in arguments.given]
-    computed = any(_within(document, arg, cst.Call, cst.Await, cst.NamedExpr) for arg in kept)
-    if computed or len(document.lines(call)) > 1 or _within(document, arguments.given["epochs"], cst.Call):
+    parent = document.parent(call)
+    kept = {name: arguments.given[name] for name in _USED if name in arguments.given}
+    computed = {name: arg for name, arg in kept.items() if _within(document, arg, cst.Call)}
+    unplain = any(_within(document, arg, cst.Await, cst.NamedExpr) for arg in kept.values())
+    if unplain or len(document.lines(call)) > 1 or _within(document, arguments.given["epochs"], cst.Call):
         return
+    if computed and not isinstance(parent, (cst.Expr, cst.Assign)):
+        return  # what stands in front of it in the statement would run later
+    start, margin = document.span(call)[0], document.indentation(document.span(statement)[0])
+    for name, arg in computed.items():
+        new = free(document, _NAMES[name])
+        document.insert(document.span(statement)[0], f"{new} = {document.text(arg.value)}{document.newline}{margin}")
+        document.replace(*document.span(arg.value), new)
     _rename(document, call, "train_on_batch")
-    _keep(document, call, arguments, {"x", "y", "sample_weight"})
-    start = document.span(call)[0]
-    indentation = document.indentation(start)
-    document.insert(start, f"for _ in range({epochs}):{document.newline}{indentation}{document.indent}")
+    _keep(document, call, arguments, set(_USED))
+    if isinstance(parent, cst.Expr):
+        document.insert(start, f"for _ in range({epochs}):{document.newline}{margin}{document.indent}")
+        return
+    _ask_for_values(document, arguments)
+    document.insert(start, "[")
+    document.insert(document.span(call)[1], f" for _ in range({epochs})]")
+    for one in asked:
+        begin, end = document.span(one.whole)
+        if one.of is call:
+            if not one.position:
+                document.insert(begin, f"[logs[{one.key}] for logs in ")
+            document.replace(document.span(call)[1], end, f"[{one.position}][{one.key}]" if one.position else "]")
+        else:
+            found = document.text(one.of)
+            value = f"{found}[{one.position}][{one.key}]"
+            document.replace(begin, end, value if one.position else f"[logs[{one.key}] for logs in {found}]")
+
+
+def _train_in_parts(document: Document, call: cst.Call) -> None:
+    """`fit(x, y, batch_size=32, shuffle=False)` as a statement, for a few batches: one update for each of them."""
+    arguments = _given(document, call)
+    statement = statements.holding(document, call)
+    if not isinstance(document.parent(call), cst.Expr) or not isinstance(statement, cst.SimpleStatementLine):
+        return
+    if not arguments.only({*_USED, *_DROPPED, "epochs"}) or not {"x", "y", "shuffle"} <= set(arguments.given):
+        return
+    kinds = Kinds(fit_of(ast.parse(document.source)))
+    names = {name: document.text(arguments.given[name].value) for name in _USED if name in arguments.given}
+    if not all(name.isidentifier() and kinds.is_array(name) for name in names.values()):
+        return  # `len` of a list of arrays counts the arrays
+    if calls.literal(arguments.given["shuffle"].value) != "False" or not statements.stands_alone(document, statement):
+        return
+    given = arguments.given.get("batch_size")
+    size, epochs = "32" if given is None else document.text(given.value), _epochs(document, arguments)
+    plain = all(part.replace(".", "").isidentifier() or part.isdigit() for part in (size, epochs))
+    if not plain or isinstance(call.func, cst.Name):
+        return
+    assert isinstance(call.func, cst.Attribute)
+    start, end = document.span(call)
+    margin, begin = document.indentation(start), free(document, "begin")
+    depth = margin
+    lines: list[str] = []
+    if epochs != "1":
+        lines.append(f"for _ in range({epochs}):")
+        depth += document.indent
+    lines.append(f"{depth[len(margin) :]}for {begin} in range(0, len({names['x']}), {size}):")
+    rows = ", ".join(
+        f"{'sample_weight=' if name == 'sample_weight' else ''}{value}[{begin} : {begin} + {size}]"
+        for name, value in names.items()
+    )
+    inner = f"{depth[len(margin) :]}{document.indent}"
+    lines.append(f"{inner}{document.text(call.func.value)}.train_on_batch({rows})")
+    document.replace(start, end, f"{document.newline}{margin}".join(lines))
 
 
 def _rename(document: Document, call: cst.Call, name: str) -> None:
@@ -93,96 +193,6 @@ def _keep(document: Document, call: cst.Call, arguments: Arguments, names: set[s
     """The other arguments go. Those that stay have the same names, and the same places in front, in both methods."""
     kept = [arg for arg in call.args if any(arguments.given.get(name) is arg for name in names)]
     keep_only(document, call, kept)
-
-
-# ── what is asked of the history ─────────────────────────────────────────────────────────────────────────────────────
-
-
-Asked = list[tuple[cst.CSTNode, str, bool]]
-"""Expressions that read a value of the history: the whole, the key, and whether all epochs are read."""
-
-
-def _values_asked(document: Document, call: cst.Call) -> Asked | None:
-    """Every use of what `fit` returns; None where one of them needs more than the values of an epoch."""
-    parent = document.parent(call)
-    if isinstance(parent, cst.Expr):
-        return []
-    if isinstance(parent, cst.Attribute):
-        read_here = _read(document, call)
-        return [read_here] if read_here is not None and not read_here[2] else None
-    if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
-        return None
-    target = parent.targets[0].target
-    if not isinstance(target, cst.Name) or _bound_elsewhere(document, target):
-        return None
-    found: Asked = []
-    for name in _loads(document, target):
-        use = _read(document, name)
-        if use is None or not _same_scope(document, name, target):
-            return None
-        found.append(use)
-    return found
-
-
-def _bound_elsewhere(document: Document, target: cst.Name) -> bool:
-    """Whether the name may also hold something else, which the uses then read."""
-    return any(
-        isinstance(item.target, cst.Name) and item.target.value == target.value and item.target is not target
-        for item in document.all(cst.AssignTarget)
-    )
-
-
-def _loads(document: Document, target: cst.Name) -> Iterator[cst.Name]:
-    for name in document.all(cst.Name):
-        parent = document.parent(name)
-        if name.value != target.value or name is target:
-            continue
-        if isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.Attribute) and parent.attr is name):
-            continue
-        if isinstance(parent, cst.Arg) and parent.keyword is name:
-            continue
-        yield name
-
-
-def _same_scope(document: Document, one: cst.CSTNode, other: cst.CSTNode) -> bool:
-    return document.nearest(one, *FUNCTIONS) is document.nearest(other, *FUNCTIONS)
-
-
-def _read(document: Document, value: cst.CSTNode) -> tuple[cst.CSTNode, str, bool] | None:
-    """`value.history["loss"][0]`, or `value.history["loss"]`."""
-    attribute = document.parent(value)
-    if not isinstance(attribute, cst.Attribute) or attribute.attr.value != "history":
-        return None
-    item = document.parent(attribute)
-    key = _index(item, attribute)
-    if key is None or not isinstance(key, cst.SimpleString):
-        return None
-    assert item is not None
-    outer = document.parent(item)
-    position = _index(outer, item)
-    if position is not None and outer is not None and _number(position) in ("0", "-1"):
-        return outer, key.value, False
-    return item, key.value, True
-
-
-def _index(node: cst.CSTNode | None, value: cst.CSTNode) -> cst.BaseExpression | None:
-    if not isinstance(node, cst.Subscript) or node.value is not value or len(node.slice) != 1:
-        return None
-    inner = node.slice[0].slice
-    return inner.value if isinstance(inner, cst.Index) else None
-
-
-def _number(node: cst.BaseExpression) -> str:
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        return f"-{calls.literal(node.expression)}"
-    return calls.literal(node)
-
-
-def _holder(node: cst.CSTNode) -> cst.CSTNode:
-    """`value` of `value.history["loss"][0]`."""
-    while isinstance(node, cst.Subscript):
-        node = node.value
-    return node.value if isinstance(node, cst.Attribute) else node
 
 
 def _within(document: Document, node: cst.CSTNode, *kinds: type[cst.CSTNode]) -> bool:

@@ -34,24 +34,41 @@ class _Short:
     def prepared(self, model: Any, asked: SingleBatch) -> Callable[[], Any]:
         """What makes the call. Nothing has been trained yet, and all that can fail for the lever's sake is done."""
         values = (asked.x, asked.y) if asked.sample_weight is None else (asked.x, asked.y, asked.sample_weight)
-        run = self.graphs.traced(model, tuple(map(as_floatx, values)))
-        return functools.partial(self.call, model, asked, run, without_callbacks(self.keras, model))
+        data = tuple(map(as_floatx, values))
+        if asked.batches == 1:
+            runs = [self.graphs.traced(model, data)]
+        else:
+            starts = (number * asked.size for number in range(asked.batches))
+            parts = (_rows(data, start, start + asked.size) for start in starts)
+            runs = [self.graphs.traced(model, part, goes_on=number > 0) for number, part in enumerate(parts)]
+        return functools.partial(self.call, model, asked, runs, without_callbacks(self.keras, model))
 
-    def call(self, model: Any, asked: SingleBatch, run: Callable[[], Any], callbacks: Any) -> Any:
+    def call(self, model: Any, asked: SingleBatch, runs: list[Callable[[], Any]], callbacks: Any) -> Any:
         raise NotImplementedError
 
 
+def _rows(value: Any, start: int, end: int) -> Any:
+    """Some rows of all arrays of a structure."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_rows(part, start, end) for part in value)
+    if isinstance(value, dict):
+        return {name: _rows(part, start, end) for name, part in value.items()}
+    return value[start:end]
+
+
 class _Fit(_Short):
-    def call(self, model: Any, asked: SingleBatch, run: Callable[[], Any], callbacks: Any) -> Any:
+    def call(self, model: Any, asked: SingleBatch, runs: list[Callable[[], Any]], callbacks: Any) -> Any:
         history = self.keras.callbacks.History()
         history.set_model(model)
-        history.set_params({"verbose": int(asked.shown), "epochs": asked.epochs, "steps": 1})
+        history.set_params({"verbose": int(asked.shown), "epochs": asked.epochs, "steps": asked.batches})
         history.on_train_begin()
         model.stop_training = False
         for epoch in range(asked.epochs):
-            callbacks.on_train_batch_begin(0)
-            logs = run()
-            callbacks.on_train_batch_end(0, logs)
+            logs: Any = {}
+            for number, run in enumerate(runs):
+                callbacks.on_train_batch_begin(number)
+                logs = run()
+                callbacks.on_train_batch_end(number, logs)
             history.on_epoch_end(epoch, plain_logs(logs))
         if isinstance(model.optimizer, self.keras.optimizers.Optimizer):
             model.optimizer.finalize_variable_values(model.trainable_weights)
@@ -59,10 +76,10 @@ class _Fit(_Short):
 
 
 class _Evaluate(_Short):
-    def call(self, model: Any, asked: SingleBatch, run: Callable[[], Any], callbacks: Any) -> Any:
+    def call(self, model: Any, asked: SingleBatch, runs: list[Callable[[], Any]], callbacks: Any) -> Any:
         model.stop_evaluating = False
         callbacks.on_test_batch_begin(0)
-        logs = run()
+        logs = runs[0]()
         callbacks.on_test_batch_end(0, logs)
         numbers = plain_logs(logs)
         return numbers if asked.return_dict else model._flatten_metrics_in_order(numbers)
@@ -78,7 +95,7 @@ def _install(injection: Injection, method: str, short: _Short) -> None:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             try:
                 fits = self not in excluded and short.is_ready(self)
-                asked = signature.single_batch(self, args, kwargs) if fits else None
+                asked = signature.few_batches(self, args, kwargs) if fits else None
                 run = short.prepared(self, asked) if asked is not None else None
             except Exception as error:  # nothing has been trained yet
                 excluded.add(self, error)
@@ -86,7 +103,8 @@ def _install(injection: Injection, method: str, short: _Short) -> None:
             if run is None or asked is None:
                 return original(self, *args, **kwargs)
             result = run()  # an error in it is one of the model's own operations, as in Keras' own method
-            injection.changed(f"{method} on one batch goes straight to the model{caller_location()}")
+            what = "one batch" if asked.batches == 1 else "a few batches"
+            injection.changed(f"{method} on {what} goes straight to the model{caller_location()}")
             if asked.shown:
                 injection.note(PROGRESS)
             return result

@@ -18,8 +18,10 @@ numbers without a seed of their own draw others in a graph. Statements that a tr
 grow, attributes that are set, NumPy numbers) stay outside: those between the tape and the update are moved behind the
 call or before it, in their order, if neither they nor what they are moved over need each other. Where it depends on a
 statement between them whether there is an update (`if is_nan(loss): continue`), tape and update become two functions.
-Otherwise, or if the step reads something that is set elsewhere, the source is left as it is, and the line in the way is
-named.
+Attributes that are set elsewhere (`self.beta`), what Python or NumPy makes of the step's arguments (`int(done)`) and
+what NumPy draws are read above the call and passed: Python numbers as tensors of the type that the program computes in,
+which is the type that they would take beside a tensor. Where Python decides something by such a number, or where the
+step reads something else that is set elsewhere, the source is left as it is, and the line in the way is named.
 
 ## In the source
 ```python

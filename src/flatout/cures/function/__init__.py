@@ -15,7 +15,8 @@ numbers without a seed of their own draw others in a graph. A function that does
 lists that grow, attributes that are set, exceptions that are caught, NumPy numbers) is left as it is. So is one whose
 tracing fails. Python values that it reads (attributes, globals, closures, lists, arrays) are compared before each call:
 a changed one is traced anew, and after eight of them the lever gives up by name. There is no edit for a function that
-reads what the program changes between two calls.
+reads what the program changes between two calls, that gives back a Python number, or that is given several models or
+optimizers. Numbers that change from call to call are passed as tensors.
 
 ## In the source
 ```python
@@ -30,7 +31,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from flatout.cures import _frozen
+from flatout.cures import _frozen, _trial_edit
 from flatout.cures._spec import Cure
 from flatout.model import queries
 from flatout.model.case import Case
@@ -38,6 +39,7 @@ from flatout.model.evidence.program import Switch
 from flatout.model.evidence.steps import EagerLine, EagerTape, StepStack, Stream
 from flatout.model.location import Stack
 from flatout.source import context, side_effects
+from flatout.source.editing.case_facts import same_file
 from flatout.source.editing.graph_fit import GraphFit
 
 PARTS = "parts"
@@ -76,9 +78,17 @@ def values(case: Case) -> Sequence[str]:
 
 
 def own_function(case: Case) -> str | None:
-    """The function that makes the whole step and that a graph can hold, as `file:line`; None where there is none."""
+    """The function that makes the whole step, that a graph can hold and that reads nothing that changes from step to
+    step, as `file:line`; None where there is none."""
     stacks = [item.stack for item in case.evidence_of(StepStack)]
-    return next((f"{file}:{line}" for file, line in _candidates(stacks) if obstacle(file, line) is None), None)
+    fitting = ((file, line) for file, line in _candidates(stacks) if obstacle(file, line) is None)
+    return next((f"{file}:{line}" for file, line in fitting if not _freezes(case, file, line)), None)
+
+
+def _freezes(case: Case, file: str, line: int) -> bool:
+    """Whether there is no edit for a function because a trace would freeze what it reads."""
+    own = ((path, text) for path, text in _trial_edit.sources(case) if same_file(path, file))
+    return any(_frozen.of_function(text, path, case, line) is not None for path, text in own)
 
 
 def obstacle(file: str, line: int) -> str | None:

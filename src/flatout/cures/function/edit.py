@@ -10,7 +10,7 @@ from flatout.cures import _frozen
 from flatout.cures.function import PARTS
 from flatout.model.case import Case
 from flatout.model.evidence.steps import StepStack, Stream
-from flatout.source.editing import imports, shape_reads, tf_functions, traced_parts
+from flatout.source.editing import imports, number_arguments, shape_reads, tf_functions, traced_parts
 from flatout.source.editing.case_facts import same_file
 from flatout.source.editing.document import read
 from flatout.source.editing.graph_fit import fit_of
@@ -55,6 +55,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     traced = imports.spell(document, tf_functions.TRACED, definition)
     relaxed = "(reduce_retracing=True)" if _shapes_may_vary(source, path, case, int(line)) else ""
     document.insert(start, f"{indentation}@{traced}{relaxed}{document.newline}")
+    number_arguments.pass_tensors(document, definition, _frozen.others(source, path, case))
     return document.result()
 
 

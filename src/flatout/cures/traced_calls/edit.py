@@ -13,12 +13,11 @@ from flatout.cures.traced_calls import OFTEN
 from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerLine
 from flatout.source import side_effects
-from flatout.source.editing import case_facts, imports, statements, tf_functions
+from flatout.source.editing import case_facts, imports, layer_losses, statements, tf_functions
 from flatout.source.editing.document import Document, free, read
 
-_AGAINST = re.compile(r"(?<!keras)\.losses\b|mask_zero|Masking\(|add_metric")
-"""What a traced call leaves behind in its graph, where eager code would look for it: losses of layers, masks. What
-`keras.losses` holds is something else."""
+_AGAINST = re.compile(r"mask_zero|Masking\(|add_metric")
+"""What a traced call leaves behind in its graph, where eager code would look for it: masks, metrics of layers."""
 _METHODS = {
     *("numpy", "append", "get", "items", "values", "keys", "format", "join", "reshape", "step", "sample", "reset"),
     *("fit", "predict", "train", "apply", "apply_gradients", "gradient", "watch", "squeeze", "astype", "mean", "sum"),
@@ -54,7 +53,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
 def _may_be_traced(case: Case, source: str, path: str) -> bool:
     """Whether nothing in the program's own layers, or around them, needs an eager call."""
     texts = {path: source, **dict(_trial_edit.sources(case))}
-    if any(map(_AGAINST.search, texts.values())):
+    if any(map(_AGAINST.search, texts.values())) or any(map(layer_losses.are_read, texts.values())):
         return False
     for file, text in texts.items():
         for number, row in enumerate(text.splitlines(), 1):

@@ -70,6 +70,10 @@ class KerasCall(Evidence, kind="keras-call", value="method"):
     """Numbers that each call of a method for one batch returns, in the order of its logs; 0 where that differs."""
     epochs: int = field(default=0, metadata=LATER)
     """That the calls for a single batch asked for, in all. A run that is cut short has seen fewer batches."""
+    few: int = field(default=0, metadata=LATER)
+    """Calls of `fit` for a few batches of arrays, in the order of their rows."""
+    apart: int = field(default=0, metadata=LATER)
+    """Calls that had callbacks, and else were for one batch."""
 
     @property
     def is_one_batch_again(self) -> bool:

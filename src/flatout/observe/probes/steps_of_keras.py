@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable
 from time import perf_counter
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from flatout.model.vocabulary import StreamKind
 from flatout.observe.observer import Observer, Probe
@@ -130,8 +130,8 @@ class _Calls:
         self.observer = observer
         self.method = method
         self.rows: dict[Any, list[float]] = {}
-        self.running: tuple[Any, float, int, Callable[[], int]] | None = None
-        """The call that has not returned: its place, its start, the batches before it, its epochs of one batch."""
+        self.running: tuple[Any, float, int, Callable[[], _Asked]] | None = None
+        """The call that has not returned: its place, its start, the batches before it, what it asked for."""
         observer.hooks.at_flush.append(self.write)
 
     def batches(self) -> int:
@@ -139,22 +139,24 @@ class _Calls:
         return stream.count if stream else 0
 
     def add(
-        self, rows: dict[Any, list[float]], place: Any, elapsed: float, batches: int, single: Callable[[], int]
+        self, rows: dict[Any, list[float]], place: Any, elapsed: float, batches: int, asked: Callable[[], _Asked]
     ) -> None:
-        row = rows.setdefault(place, [0, 0.0, 0, 0, elapsed, 0, 0])
+        row = rows.setdefault(place, [0, 0.0, 0, 0, elapsed, 0, 0, 0, 0])
         row[0] += 1
         row[1] += elapsed
         row[2] += self.batches() - batches
-        epochs = single()
+        epochs, few, apart = asked()
         row[3] += epochs > 0
         row[6] += epochs
+        row[7] += few
+        row[8] += apart
 
     def write(self) -> None:
         found = {place: list(values) for place, values in list(self.rows.items())}
         if (running := self.running) is not None:  # an observation may end in the midst of a long fit
-            place, start, batches, single = running
-            if not (_is_cured(self.observer, self.method) and single()):
-                self.add(found, place, self.observer.clock() - start, batches, single)
+            place, start, batches, asked = running
+            if not (_is_cured(self.observer, self.method) and asked().is_cured):
+                self.add(found, place, self.observer.clock() - start, batches, asked)
         rows = [[*place, *values] for place, values in list(found.items())[:200]]
         if rows:
             self.observer.recorder.fact("keras-calls", method=self.method, rows=rows)
@@ -182,7 +184,7 @@ def _outer_call(observer: Observer, method: str, key: str, steps: _Batches) -> N
             batches = calls.batches()
             thread.busy = busy | KERAS
             start = observer.clock()
-            calls.running = (place, start, batches, lambda: _single_epochs(signature, self, args, kwargs))
+            calls.running = (place, start, batches, lambda: _asked(signature, self, args, kwargs))
             try:
                 return original(self, *args, **kwargs)
             finally:
@@ -190,22 +192,39 @@ def _outer_call(observer: Observer, method: str, key: str, steps: _Batches) -> N
                 steps.end()
                 elapsed = observer.clock() - start
                 calls.running = None
-                single = _single_epochs(signature, self, args, kwargs)
+                asked = _asked(signature, self, args, kwargs)
                 observer.look()
-                if not (single and _is_cured(observer, method)):
-                    calls.add(calls.rows, place, elapsed, batches, lambda: single)
+                if not (asked.is_cured and _is_cured(observer, method)):
+                    calls.add(calls.rows, place, elapsed, batches, lambda: asked)
 
         return call
 
     patch(key, wrap)
 
 
-def _single_epochs(signature: Signature, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """Of a call that asks for a single batch of arrays; 0 for any other."""
+class _Asked(NamedTuple):
+    """What a call asked for."""
+
+    epochs: int = 0
+    """Of a single batch of arrays; 0 where it is something else."""
+    few: bool = False
+    apart: bool = False
+
+    @property
+    def is_cured(self) -> bool:
+        """Whether a lever for single batches serves it."""
+        return bool(self.epochs) or self.few
+
+
+def _asked(signature: Signature, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Asked:
     with contextlib.suppress(Exception):
-        asked = signature.single_batch(model, args, kwargs)
-        return asked.epochs if asked is not None else 0
-    return 0
+        asked = signature.few_batches(model, args, kwargs)
+        if asked is None:
+            without = {name: value for name, value in kwargs.items() if name != "callbacks"}
+            return _Asked(apart=len(without) < len(kwargs) and bool(signature.single_batch(model, args, without)))
+        is_single = asked.batches == 1 or signature.method == "predict"
+        return _Asked(epochs=asked.epochs) if is_single else _Asked(few=True)
+    return _Asked()
 
 
 def _is_cured(observer: Observer, method: str) -> bool:

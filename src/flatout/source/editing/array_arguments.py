@@ -1,5 +1,5 @@
-"""Takes what NumPy computes out of a step: `model(np.expand_dims(state, 0))` gets its array from a line above it, and
-`model(x[begin : begin + size])` or `model(x[rows])` its rows."""
+"""Takes what Python and NumPy compute out of a step: `model(np.expand_dims(state, 0))` gets its array from a line above
+it, `model(x[begin : begin + size])` or `model(x[rows])` its rows, and `gamma * (1 - int(done))` its number."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from flatout.source import side_effects
-from flatout.source.editing.dataflow import bound_in, called_name, names_in
+from flatout.source.editing.above_step import computed_above
+from flatout.source.editing.dataflow import bound_in, names_in
 from flatout.source.editing.graph_fit import GraphFit, every
 from flatout.source.editing.step_search import Search, Step
 
 _LATER = (ast.Lambda, ast.FunctionDef, ast.ListComp, ast.GeneratorExp, ast.JoinedStr)
 """What is in them is not computed where it is written, or with names of its own."""
 
+_CASTS = {"int", "float", "bool"}
+"""What Python makes of an array with one element, or of a number. Not of what the step computes."""
+_MAY_NOT = (ast.If, ast.IfExp, ast.For, ast.While, ast.BoolOp, ast.Try)
+"""What is in them may not run, or run several times."""
 _OF_ARRAYS = {"astype", "reshape", "shape", "ndim", "dtype", "T", "copy", "flatten", "ravel", "mean", "sum"}
 
 
@@ -25,9 +30,11 @@ def taken_out(text: str, line: int) -> str | None:
     module = ast.parse(text)
     search = Search(module, line)
     for region in search.regions():
-        arrays = list(_arrays(search.fit, region))
+        arrays = sorted(_arrays(search.fit, region), key=lambda array: (array.lineno, array.col_offset))
         if arrays and all(array.lineno == array.end_lineno for array in arrays):
-            return _rewritten(text, region[0], arrays)
+            draws = [array for array in arrays if _draws(search.fit, array)]
+            if all(_runs_once(region, draw) for draw in draws) and not _overtakes(search.fit, region, draws):
+                return computed_above(text, region[0], arrays, draws)[0]
     return None
 
 
@@ -39,7 +46,7 @@ def rows_taken_out(text: str, fit: GraphFit, step: Step) -> str | None:
     arrays = sorted(_picked(fit, step.body), key=lambda array: (array.lineno, array.col_offset))
     if not arrays or any(array.lineno != array.end_lineno for array in arrays):
         return None
-    return _rewritten(text, step.body[0], arrays)
+    return computed_above(text, step.body[0], arrays)[0]
 
 
 def _picked(fit: GraphFit, body: Sequence[ast.stmt]) -> Iterator[ast.Subscript]:
@@ -85,9 +92,14 @@ def _arrays(fit: GraphFit, region: Sequence[ast.stmt]) -> Iterator[ast.expr]:
     while waiting:
         node = waiting.pop(0)
         if isinstance(node, ast.Call) and _is_array(fit, node):
-            own = set(names_in(node))
-            used = own - set(fit.modules)
-            if used and not own & written and all(fit.makes_data(c) for c in ast.walk(node) if isinstance(c, ast.Call)):
+            own = {name for name in names_in(node) if name not in _CASTS}
+            used = own - set(fit.modules) or _draws(fit, node)
+            if (
+                used
+                and not own & written
+                and not _is_set(node, region)
+                and all(fit.makes_data(c) for c in ast.walk(node) if isinstance(c, ast.Call))
+            ):
                 yield node
                 continue
         if isinstance(node, ast.Subscript) and _is_rows(node) and not set(names_in(node)) & written:
@@ -97,12 +109,49 @@ def _arrays(fit: GraphFit, region: Sequence[ast.stmt]) -> Iterator[ast.expr]:
             waiting += list(ast.iter_child_nodes(node))
 
 
+def _is_set(node: ast.expr, region: Sequence[ast.stmt]) -> bool:
+    """Whether the step sets an attribute that an expression reads."""
+    read = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+    return any(isinstance(part, ast.Attribute) and part.attr in read and _is_store(part) for part in every(region))
+
+
 def _is_array(fit: GraphFit, call: ast.Call) -> bool:
-    """`np.array(x)`, `np.array(x).astype("float32")`."""
+    """`np.array(x)`, `np.array(x).astype("float32")`, `int(done)`."""
     if isinstance(call.func, ast.Attribute) and call.func.attr in ("astype", "reshape", "copy"):
         return isinstance(call.func.value, ast.Call) and _is_array(fit, call.func.value)
+    if isinstance(call.func, ast.Name) and call.func.id in _CASTS:
+        return len(call.args) == 1 and not call.keywords and call.func.id not in fit.modules
+    return fit.dotted(call.func).startswith("numpy.")
+
+
+def _draws(fit: GraphFit, array: ast.expr) -> bool:
+    """Whether NumPy gives something new each time."""
+    calls = (node for node in ast.walk(array) if isinstance(node, ast.Call))
+    return any(fit.dotted(call.func).startswith("numpy.random.") for call in calls)
+
+
+def _overtakes(fit: GraphFit, region: Sequence[ast.stmt], draws: Sequence[ast.expr]) -> bool:
+    """Whether something else in front of a draw may draw as well: above the step, it would come later."""
+    last = max((draw.lineno for draw in draws), default=0)
+    inside = {id(node) for draw in draws for node in ast.walk(draw)}
+    for call in (node for node in every(region) if isinstance(node, ast.Call) and id(node) not in inside):
+        own = any(fit.obstacle(function.body, frozenset({function.name})) for function in fit.called(call))
+        if call.lineno <= last and (own or (fit.makes_data(call) and not _of_numpy(fit, call))):
+            return True
+    return False
+
+
+def _of_numpy(fit: GraphFit, call: ast.Call) -> bool:
+    """Whether a call computes, as far as its name tells: NumPy's own functions, those of Python, operations."""
     dotted = fit.dotted(call.func)
-    return dotted.startswith("numpy.") and not dotted.startswith("numpy.random")
+    if dotted:
+        return dotted.startswith(("numpy.", "tensorflow.")) and not dotted.startswith("numpy.random.")
+    return isinstance(call.func, ast.Name) and call.func.id in {*_CASTS, "len", "range", "zip", "enumerate", "print"}
+
+
+def _runs_once(region: Sequence[ast.stmt], draw: ast.expr) -> bool:
+    """Whether the step draws this once, whatever it computes: above it, it is drawn once as well."""
+    return not any(isinstance(node, _MAY_NOT) and draw in ast.walk(node) for node in every(region))
 
 
 def _is_rows(node: ast.Subscript) -> bool:
@@ -113,39 +162,3 @@ def _is_rows(node: ast.Subscript) -> bool:
     plain = (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.Load)
     ends = [end for end in (part.lower, part.upper) if end is not None]
     return bool(ends) and all(isinstance(inner, plain) for end in ends for inner in ast.walk(end))
-
-
-def _rewritten(text: str, first: ast.stmt, arrays: Sequence[ast.expr]) -> str:
-    newline = "\r\n" if "\r\n" in text else "\n"
-    rows = text.split(newline)
-    taken = {node.id for node in every(ast.parse(text).body) if isinstance(node, ast.Name)}
-    names: dict[str, str] = {}
-    for array in arrays:
-        source = ast.unparse(array)
-        if source not in names:
-            wanted = name = _name_for(array)
-            number = 2
-            while name in taken or name in names.values():
-                name, number = f"{wanted}_{number}", number + 1
-            names[source] = name
-    margin = rows[first.lineno - 1][: len(rows[first.lineno - 1]) - len(rows[first.lineno - 1].lstrip())]
-    for array in sorted(arrays, key=lambda array: (array.lineno, array.col_offset), reverse=True):
-        row = rows[array.lineno - 1].encode()
-        new = names[ast.unparse(array)].encode()
-        rows[array.lineno - 1] = (row[: array.col_offset] + new + row[array.end_col_offset or 0 :]).decode()
-    rows[first.lineno - 1 : first.lineno - 1] = [f"{margin}{name} = {source}" for source, name in names.items()]
-    return newline.join(rows)
-
-
-def _name_for(array: ast.expr) -> str:
-    """By what the array is made of: `state_array` for `np.expand_dims(state, 0)`, `x_rows` for `x[begin:end]`."""
-    if isinstance(array, ast.Subscript):
-        return f"{called_name(array.value).lstrip('_')}_rows"
-    inner: ast.AST = array
-    while (
-        isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and isinstance(inner.func.value, ast.Call)
-    ):
-        inner = inner.func.value
-    arguments = inner.args if isinstance(inner, ast.Call) else []
-    found = [name for argument in arguments for name in names_in(argument)]
-    return f"{found[0].lstrip('_') if found else 'input'}_array"

@@ -33,6 +33,8 @@ _QUIET = {"watch", "append", "extend", "insert", "gradient", "stop_recording", "
 _NOT_IN_A_FUNCTION = (ast.Return, ast.Break, ast.Continue, ast.Import, ast.ImportFrom, ast.ClassDef, *FUNCTIONS)
 _ARRAY_METHODS = {"astype", "copy", "append", "extend", "insert", "format", "items", "keys", "values", "get", "clear"}
 _DATA_OPS = re.compile(r"tensorflow\.(random|constant|convert_to_tensor|errors|data|summary|print|io)\b")
+SHAPES_OF_NUMPY = ("numpy.shape", "numpy.ndim")
+"""Functions that read what a trace knows of a tensor."""
 _HOST_OPS = re.compile(r"tensorflow\.(summary|print|io|train|profiler)\b")
 """Operations of TensorFlow that belong behind the step, not into it."""
 
@@ -43,6 +45,8 @@ class Obstacle:
 
     line: int
     what: str
+    state: str = ""
+    """The attribute that is in the way, because it changes from step to step."""
 
     @property
     def text(self) -> str:
@@ -82,6 +86,31 @@ class GraphFit:
                 found.setdefault(name, []).append(value)
         return found
 
+    @functools.cached_property
+    def calls(self) -> dict[str, list[ast.Call]]:
+        """The calls of the file, by the name of what they call."""
+        found: dict[str, list[ast.Call]] = {}
+        for node in ast.walk(self.module):
+            if isinstance(node, ast.Call):
+                found.setdefault(called_name(node.func), []).append(node)
+        return found
+
+    @functools.cached_property
+    def attributes(self) -> dict[str, list[ast.expr]]:
+        """The expressions that attributes of each name are assigned, or changed by."""
+        found: dict[str, list[ast.expr]] = {}
+        for node in ast.walk(self.module):
+            pairs: list[tuple[ast.expr, ast.expr]] = []
+            if isinstance(node, ast.Assign):
+                pairs = [(target, node.value) for target in node.targets]
+            elif isinstance(node, (ast.AugAssign, ast.AnnAssign)) and node.value is not None:
+                pairs = [(node.target, node.value)]
+            for target, value in pairs:
+                for part, item in _taken_apart(target, value):
+                    if isinstance(part, ast.Attribute):
+                        found.setdefault(part.attr, []).append(item)
+        return found
+
     def obstacle(
         self, body: Sequence[ast.stmt], seen: frozenset[str] = frozenset(), fresh: frozenset[str] = frozenset()
     ) -> Obstacle | None:
@@ -109,7 +138,7 @@ class GraphFit:
     def _call(self, call: ast.Call, own: set[str], seen: frozenset[str]) -> Obstacle | None:
         name, dotted = called_name(call.func), self.dotted(call.func)
         text = ast.unparse(call.func)[:60]
-        if isinstance(call.func, ast.Name) and name in _OF_PYTHON and call.args:
+        if isinstance(call.func, ast.Name) and name in _OF_PYTHON and not all(map(_is_constant, call.args)):
             return Obstacle(call.lineno, f"calls {name}")
         root = side_effects.root(call.func)
         method = isinstance(call.func, ast.Attribute) and not dotted
@@ -149,7 +178,20 @@ class GraphFit:
 
     def called(self, call: ast.Call) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Functions of this file that a call may run and that are not traced."""
-        return [function for function in self.definitions.get(called_name(call.func), ()) if not is_traced(function)]
+        name = called_name(call.func)
+        known = [function for function in self.definitions.get(name, ()) if not is_traced(function)]
+        if not isinstance(call.func, ast.Attribute):
+            return known
+        # `self.actor(states)` is no call of a function `actor` that builds it, unless the attribute is the function.
+        held = any(isinstance(value, ast.Name) and value.id == name for value in self.attributes.get(name, ()))
+        return [function for function in known if held or id(function) in self._methods]
+
+    @functools.cached_property
+    def _methods(self) -> set[int]:
+        """Functions in a class, and those in other functions."""
+        inner = (ast.ClassDef, *FUNCTIONS)
+        holders = (node for node in ast.walk(self.module) if isinstance(node, inner))
+        return {id(node) for holder in holders for node in ast.walk(holder) if node is not holder}
 
     def makes_data(self, call: ast.Call) -> bool:
         """Whether a call is one of Python, of NumPy or of what draws data: nothing that a gradient goes through."""
@@ -168,8 +210,11 @@ class GraphFit:
 
     def _constant(self, call: ast.Call) -> bool:
         """Whether NumPy computes from constants and shapes: `np.log(2.0)`, `np.prod(x.shape[1:])`."""
-        if self.dotted(call.func).startswith("numpy.random"):
+        dotted = self.dotted(call.func)
+        if dotted.startswith("numpy.random"):
             return False
+        if dotted in SHAPES_OF_NUMPY:
+            return True
         shapes = {
             id(inner)
             for part in ast.walk(call)
@@ -233,6 +278,22 @@ _KEYWORDS: dict[type[ast.AST], str] = {
     ast.Import: "imports a module",
     ast.ImportFrom: "imports a module",
 }
+
+
+def _is_constant(value: ast.expr) -> bool:
+    """`float("inf")` is a number, wherever it is computed."""
+    return isinstance(value, ast.Constant)
+
+
+def _taken_apart(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """`self.a, self.b = 0, x` as two pairs; a call gives the whole of its value to each target."""
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        yield target, value
+        return
+    same = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts)
+    values = value.elts if same and isinstance(value, (ast.Tuple, ast.List)) else [value] * len(target.elts)
+    for part, item in zip(target.elts, values, strict=True):
+        yield from _taken_apart(part, item)
 
 
 def every(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from flatout.source import side_effects
 from flatout.source.editing import unseen_code
 from flatout.source.editing.dataflow import called_name, definitions, reached
-from flatout.source.editing.graph_fit import GraphFit
+from flatout.source.editing.graph_fit import SHAPES_OF_NUMPY, GraphFit
 
 _SHAPES = {"shape", "get_shape"}
 _COUNTS = {"unstack"}
@@ -39,6 +39,8 @@ def any_in(fit: GraphFit, body: Sequence[ast.stmt], others: Mapping[str, ast.Mod
     if unseen and unseen_code.called(nodes, modules, unseen):
         return True
     if any(isinstance(node, ast.Call) and called_name(node) in _COUNTS for node in nodes):
+        return True
+    if any(isinstance(node, ast.Call) and fit.dotted(node.func) in SHAPES_OF_NUMPY for node in nodes):
         return True
     read = (node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr in _SHAPES)
     return any(not (isinstance(of, ast.Name) and of.id in libraries) for of in read)  # `tf.shape(x)` is a tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from flatout.source import side_effects
@@ -23,12 +23,12 @@ from flatout.source.editing.dataflow import (
     within,
 )
 from flatout.source.editing.graph_fit import GraphFit, Obstacle, every
+from flatout.source.editing.value_kinds import NUMBERS, Kinds
 
 _BUILDER = re.compile(r"_*(init|build|make|create|set_?up|compile|configure)")
 """Functions that set something up before the first step."""
 _MAKES = re.compile(r"_*(build|make|create|get|define)(_|$)")
 _GROWS = ("append", "extend", "insert", "pop", "clear", "update", "add")
-_NUMBERS = {"float", "int", "min", "max", "round", "abs", "len", "pow"}
 MOST = 12
 """More arguments than this are no function that anybody would write."""
 
@@ -45,8 +45,10 @@ class Level:
 class Surroundings:
     """What is around the statements, outermost level first."""
 
-    def __init__(self, fit: GraphFit, levels: Sequence[Level]) -> None:
+    def __init__(self, fit: GraphFit, levels: Sequence[Level], others: Iterable[GraphFit] = ()) -> None:
+        """`others`: the program's other files."""
         self.fit, self.module, self.levels = fit, fit.module, list(levels)
+        self.kinds = Kinds(fit, others)
         self.loops = [level.owner for level in self.levels if isinstance(level.owner, LOOPS)]
         owners = [level.owner for level in self.levels]
         self.scopes = [owner for owner in reversed(owners) if isinstance(owner, (*FUNCTIONS, ast.Module))]
@@ -80,6 +82,14 @@ class Surroundings:
             if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
                 found |= set(free_names(node))
         return found
+
+    def has_no_value(self, name: str, statements: Sequence[ast.stmt]) -> bool:
+        """Whether a local name is assigned nowhere but in these statements, which are in no loop: without them,
+        reading it is an error."""
+        function = self.scopes[0]
+        if not isinstance(function, FUNCTIONS) or self.loops or name in {*arguments(function), *self.declared()}:
+            return False
+        return bindings(function.body).count(name) == bindings(statements).count(name)
 
     def declared(self) -> set[str]:
         found = (node for node in ast.walk(self.module) if isinstance(node, (ast.Global, ast.Nonlocal)))
@@ -189,7 +199,8 @@ class Surroundings:
             if id(node) in inside or id(node) in made or id(node) in apart:
                 continue
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in attributes:
-                return Obstacle(node.lineno, f"sets {ast.unparse(node)}, which the step reads: a trace would freeze it")
+                what = f"sets {ast.unparse(node)}, which the step reads: a trace would freeze it"
+                return Obstacle(node.lineno, what, node.attr)
             stored = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
             if stored and side_effects.root(node) in free:  # type: ignore[arg-type]
                 return Obstacle(node.lineno, f"fills {ast.unparse(node)}, which the step reads")  # type: ignore[attr-defined]
@@ -217,54 +228,21 @@ class Surroundings:
         """The expressions that a name is bound to anywhere in the file, a loop's by what it iterates."""
         yield from self.fit.bound.get(name, ())
 
-    def is_array(self, name: str, depth: int = 3) -> bool:
-        """Whether NumPy makes what a name is bound to, here or in a function of this file."""
-        return depth > 0 and any(self._made_by_numpy(value, depth) for value in self.bound_to(name))
-
-    def _made_by_numpy(self, value: ast.expr, depth: int) -> bool:
-        if isinstance(value, ast.Call):
-            first = value.args[0] if value.args else None
-            if called_name(value.func) == "map" and first is not None:
-                return self.fit.dotted(first).startswith("numpy.")
-            dotted = self.fit.dotted(value.func)
-            if dotted:
-                return dotted.startswith("numpy.")
-            if isinstance(value.func, ast.Attribute) and value.func.attr in ("astype", "copy", "numpy"):
-                return True
-            functions = self.fit.definitions.get(called_name(value.func), ())
-            returned = [
-                node.value
-                for function in functions
-                for node in within(function.body)
-                if isinstance(node, ast.Return) and node.value is not None
-            ]
-            return depth > 1 and any(self._made_by_numpy(item, depth - 1) for item in returned)
-        if isinstance(value, ast.BinOp):
-            return any(self._made_by_numpy(side, depth) for side in (value.left, value.right))
-        if isinstance(value, ast.Tuple):
-            return any(self._made_by_numpy(item, depth) for item in value.elts)
-        if isinstance(value, ast.Subscript):
-            return self._made_by_numpy(value.value, depth)
-        return isinstance(value, ast.Name) and self.is_array(value.id, depth - 1)
+    def is_array(self, name: str) -> bool:
+        return self.kinds.is_array(name)
 
     def is_number(self, name: str) -> bool:
-        """Whether a name changes in the loops and is a Python number: a reward, a share, what `float` returns."""
-        inside = {id(node) for loop in self.loops for node in ast.walk(loop)}
-        found = [value for value in self.bound_to(name) if id(value) in inside]
-        return bool(found) and all(self._gives_number(value) for value in found)
-
-    def _gives_number(self, value: ast.expr) -> bool:
-        if isinstance(value, ast.Constant):
-            return isinstance(value.value, (int, float))
-        if isinstance(value, ast.IfExp):
-            return self._gives_number(value.body) or self._gives_number(value.orelse)
-        if isinstance(value, ast.UnaryOp):
-            return self._gives_number(value.operand)
-        if isinstance(value, ast.Call):
-            dotted = self.fit.dotted(value.func)
-            plain = isinstance(value.func, ast.Name) and value.func.id in _NUMBERS
-            return plain or dotted.startswith(("math.", "random.")) or self.fit.is_environment(value.func)
-        return False
+        """Whether a name changes in the loops, or is an argument or a local of the function around, and is a Python
+        number: a reward, a share, what `float` returns."""
+        function = self.scopes[0]
+        if isinstance(function, FUNCTIONS) and name in arguments(function) and name not in bound_in(function.body):
+            return self.kinds.is_given_numbers(function, name)
+        if self.loops:
+            return self.kinds.is_number(name, self.loops)
+        if isinstance(function, ast.Module):
+            return False
+        changes = any(not isinstance(value, ast.Constant) for value in self.bound_to(name))
+        return changes and self.kinds.is_number(name, self.scopes[:1])
 
 
 def counters(loop: ast.AST) -> set[str]:
@@ -298,7 +276,7 @@ def _is_number(node: ast.expr, known: set[str]) -> bool:
     for inner in ast.walk(node):
         if isinstance(inner, ast.Call):
             dotted = ast.unparse(inner.func)
-            if dotted not in _NUMBERS and not dotted.startswith("math."):
+            if dotted not in NUMBERS and not dotted.startswith("math."):
                 return False
         elif isinstance(inner, (ast.Subscript, ast.Tuple, ast.List, ast.Dict, ast.JoinedStr, ast.Lambda)):
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flatout.source.editing import shape_reads
@@ -20,6 +20,7 @@ from flatout.source.editing.dataflow import (
 )
 from flatout.source.editing.graph_fit import UPDATES, Obstacle, every, fit_of, is_tape, is_traced, opened
 from flatout.source.editing.step_arguments import MOST, Level, Surroundings
+from flatout.source.editing.step_blocks import is_plain, levels_of, names_only, with_lists, without_moved
 from flatout.source.editing.step_split import NotSplit, Split, split
 from flatout.source.editing.step_values import tensors
 
@@ -27,6 +28,7 @@ _OUTSIDE_OPS = re.compile(
     r"tensorflow\.(py_function|numpy_function|summary|print|io|data|random|constant|convert_to_tensor)\b"
 )
 """Operations with which no function begins: what they make is its argument."""
+_NOTHING = re.compile(r"tensorflow\.(summary|print|io|data)\b")
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Step:
     """Defined above this statement of the function around it; above the function or the loop where it is None."""
     relaxed: bool = True
     """Whether shapes may be unknown: not where Python computes with them."""
+    unset: tuple[str, ...] = ()
+    """Results that the step may leave unset, which are None then."""
 
 
 class Search:
@@ -62,30 +66,48 @@ class Search:
         unproven: bool = False,
         others: Mapping[str, ast.Module] | None = None,
         traced: bool = False,
+        changing: Collection[str] = (),
     ) -> None:
         """`forward`: the step is a call of a model, without gradients; `unproven`: no trial will run the result;
         `others`: the program's other files. Whoever gives them looks in them for what other functions set
-        (`frozen_state`). `traced`: the step is a call of a function that is traced already."""
+        (`frozen_state`). `traced`: the step is a call of a function that is traced already. `changing`: names that
+        have another value in each step."""
         self.module, self.forward, self.unproven, self.others = module, forward, unproven, others
-        self.traced = traced
+        self.traced, self.changing = traced, frozenset(changing)
         self.fit = fit_of(module)
-        self.levels = list(_levels(module, line))
+        self.levels = list(levels_of(module, line))
         """From the module inwards."""
         self.refusal: Obstacle | None = None
+        self.refused: list[ast.stmt] = []
+        """The statements that would be the step but for the refusal, where they were found."""
 
     def found(self) -> Step | None:
         functions = [level.owner for level in self.levels if isinstance(level.owner, FUNCTIONS)]
         if any(is_traced(function) for function in functions):
             return None
         for depth in self._depths():
-            around = Surroundings(self.fit, self.levels[: depth + 1])
+            level = self.levels[depth]
             try:
-                region, parts = self._region(self.levels[depth])
-                return self._step(around, region, parts)
-            except NotSplit as refused:
+                first, ends = self._extents(level)
+            except NotSplit as error:
                 # Further in there are fewer statements; what is in their way is nearest to the step.
-                self.refusal = refused.obstacle
+                self.refusal, self.refused = error.obstacle, []
+                continue
+            refused: tuple[Obstacle, list[ast.stmt]] | None = None
+            for end in ends:  # where a step of several updates is in the way of itself, the first ones may be one
+                region = level.block[first : end + 1]
+                try:
+                    return self._step(self._around(depth + 1), *self._region(level, first, end))
+                except NotSplit as error:
+                    refused = refused or (error.obstacle, region)
+                    if error.obstacle.state:
+                        break  # an argument of the whole, rather than a shorter step
+            if refused is not None:
+                self.refusal, self.refused = refused
         return None
+
+    def _around(self, depth: int) -> Surroundings:
+        return Surroundings(self.fit, self.levels[:depth], map(fit_of, (self.others or {}).values()))
 
     def update(self) -> Step | None:
         """The update of the weights on the line alone, as a function of the gradients."""
@@ -103,10 +125,34 @@ class Search:
         if called_name(value.func) == "apply_gradients" and "zip" not in held:
             return None  # pairs that were made elsewhere may be used up by the first trace
         try:
-            return self._step(Surroundings(self.fit, self.levels), [statement], Split((), (statement,), ()))
+            return self._step(self._around(len(self.levels)), [statement], Split((), (statement,), ()))
         except NotSplit as refused:
             self.refusal = refused.obstacle
         return None
+
+    def whole(self, depth: int, loop: ast.For) -> Step | Obstacle:
+        """A loop of the block at some depth as a step, whose iterations leave nothing behind but variables."""
+        around = self._around(depth + 1)
+        flow = Flow(loop.body)
+        wanted = sorted(set(flow.written) & around.live(loop.end_lineno or 0))
+        if wanted:
+            return Obstacle(loop.lineno, f"begins a loop whose {', '.join(wanted)} is used behind it")
+        parts = Split((), (loop,), ())
+        try:
+            given, above = self._given(around, flow, loop.lineno)
+            obstacle = around.changes_elsewhere([loop], flow, given, self.others is not None)
+            if obstacle is not None:
+                return obstacle
+            values = tensors(around, loop.body, given, self.unproven, self.changing)
+        except NotSplit as refused:
+            return refused.obstacle
+        passed = tuple(Argument(name, values.get(name, name)) for name in given)
+        relaxed = not shape_reads.any_in(self.fit, loop.body, self.others or {})
+        return Step((loop,), parts, passed, (), self._method(around, given, above), above, relaxed)
+
+    def _method(self, around: Surroundings, given: Sequence[str], above: ast.stmt | None) -> ast.FunctionDef | None:
+        method = around.method()
+        return None if method is None or arguments(method)[0] not in given or above is not None else method
 
     def regions(self) -> Iterator[list[ast.stmt]]:
         """Where a step may be: from each tape to the line, whether a graph can hold the statements or not."""
@@ -134,14 +180,15 @@ class Search:
         blocks = range(level.index + 1)
         return [index for index in blocks if self.fit.has_tape(level.block[index], traced=self.traced)]
 
-    def _region(self, level: Level) -> tuple[list[ast.stmt], Split]:
-        """The statements from the tape, or the call of the model, to the last update that a graph can run."""
+    def _extents(self, level: Level) -> tuple[int, list[int]]:
+        """The first statement of a step, and those that it may end with: the last update that a graph can run, or an
+        earlier one."""
         block, last = level.block, level.index
         starts = self._tapes(level)
         if self.forward:
             starts = [last] if isinstance(block[last], ast.Assign) else []
         first = self._first(block, starts, last)
-        ends = last
+        ends = [last]
         for index in range(last + 1, len(block)):
             try:
                 self._split(block[first : index + 1])
@@ -150,9 +197,20 @@ class Search:
             pure = self._is_pure(block[index], _NOTHING)
             again = not self.forward and self._computes_again(block[index], block[first : last + 1])
             if self._updates(block[index], block[first:index]) or again or (pure and self.forward):
-                ends = index
-            elif not pure and (self.unproven or self.fit.obstacle([block[index]]) is None):
+                ends.append(index)
+            elif not pure and (self.unproven or self._ends_before(block[index])):
                 break
+        # A tape ends nothing. Where no trial will tell, there is one way only.
+        early = [end for end in ends[:-1] if end == last or not self.fit.has_tape(block[end])]
+        return first, ends[-1:] if self.unproven else [ends[-1], *reversed(early)]
+
+    def _ends_before(self, statement: ast.stmt) -> bool:
+        """Whether a statement that a graph can hold is something else than the step."""
+        return not names_only(statement) and self.fit.obstacle([statement]) is None
+
+    def _region(self, level: Level, first: int, ends: int) -> tuple[list[ast.stmt], Split]:
+        """The statements of a step, with operations right above it."""
+        block = level.block
         while first > 0 and self._begins(block[first - 1], block[first : ends + 1]):
             first -= 1
         body = block[first : ends + 1]
@@ -168,11 +226,12 @@ class Search:
     def _first(self, block: list[ast.stmt], starts: Sequence[int], last: int) -> int:
         refused = NotSplit(Obstacle(block[last].lineno, "is in no statement with the tape"))
         for index in starts:
-            try:
-                self._split(block[index : last + 1])
-                return index
-            except NotSplit as error:
-                refused = error
+            for first in dict.fromkeys((index, with_lists(block, index, last))):
+                try:
+                    self._split(block[first : last + 1])
+                    return first
+                except NotSplit as error:
+                    refused = error
         raise refused
 
     def _split(self, body: Sequence[ast.stmt]) -> Split:
@@ -191,6 +250,11 @@ class Search:
             return True
         if isinstance(statement, ast.For):
             return all(self._updates(inner, before) for inner in statement.body)
+        if isinstance(statement, ast.If):  # `if self.learns_alpha:` with another gradient of the same tape
+            tapes = {
+                name for node in every(before) if isinstance(node, ast.With) and is_tape(node) for name in opened(node)
+            }
+            return bool(tapes & set(names_in(statement))) and self.fit.obstacle([statement]) is None
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             return False
         called = statement.value.func
@@ -207,7 +271,7 @@ class Search:
 
     def _is_pure(self, statement: ast.stmt, outside: re.Pattern[str]) -> bool:
         """Whether it assigns what TensorFlow computes from tensors."""
-        if not isinstance(statement, ast.Assign) or not all(_is_plain(target) for target in statement.targets):
+        if not isinstance(statement, ast.Assign) or not all(is_plain(target) for target in statement.targets):
             return False
         calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
         dotted = [self.fit.dotted(call.func) for call in calls]
@@ -218,7 +282,7 @@ class Search:
 
     def _computes_again(self, statement: ast.stmt, step: Sequence[ast.stmt]) -> bool:
         """Whether it assigns what the step computes, by the same model or loss: the loss after the update, say."""
-        if not isinstance(statement, ast.Assign) or not all(_is_plain(target) for target in statement.targets):
+        if not isinstance(statement, ast.Assign) or not all(is_plain(target) for target in statement.targets):
             return False
         flow = Flow(step)
         if not set(Flow([statement]).read) <= {*flow.read, *flow.written, *self.fit.modules, *self.fit.definitions}:
@@ -235,27 +299,25 @@ class Search:
         return same and all(name.startswith("tensorflow.") and not _OUTSIDE_OPS.match(name) for name in ops)
 
     def _step(self, around: Surroundings, body: list[ast.stmt], parts: Split) -> Step:
-        rest = _rest(body, parts)
+        rest = without_moved(body, parts)
         flow = Flow(rest)
         wanted = around.live(body[-1].end_lineno or 0) | set(Flow(parts.after).read)
         back = [name for name in flow.written if name in wanted]
-        self._check_results(around, rest, flow, back)
+        unset = self._check_results(around, rest, flow, back)
         given, above = self._given(around, flow, body[0].lineno)
         obstacle = around.changes_elsewhere(rest, flow, given, self.others is not None)
         if obstacle is not None:
             raise NotSplit(obstacle)
-        values = tensors(around, rest, given, self.unproven)
-        method = around.method()
-        if method is not None and (arguments(method)[0] not in given or above is not None):
-            method = None
+        values = tensors(around, rest, given, self.unproven, self.changing)
         return Step(
             tuple(body),
             parts,
             tuple(Argument(name, values.get(name, name)) for name in given),
             tuple(back),
-            method,
+            self._method(around, given, above),
             above,
             relaxed=not shape_reads.any_in(self.fit, rest, self.others or {}),
+            unset=unset,
         )
 
     def _given(self, around: Surroundings, flow: Flow, line: int) -> tuple[list[str], ast.stmt | None]:
@@ -276,9 +338,16 @@ class Search:
             raise NotSplit(Obstacle(line, f"begins a step that needs {len(found)} values from around it"))
         return found, None
 
-    def _check_results(self, around: Surroundings, rest: Sequence[ast.stmt], flow: Flow, back: Sequence[str]) -> None:
+    def _check_results(
+        self, around: Surroundings, rest: Sequence[ast.stmt], flow: Flow, back: Sequence[str]
+    ) -> tuple[str, ...]:
+        """Names that are set on some paths only, and have no value before: they are None otherwise."""
         line = rest[0].lineno
-        unsure = set(back) - flow.certain
+        asked = (name for name in flow.written if name in back or name in flow.read)
+        unset = tuple(name for name in asked if name not in flow.certain and around.has_no_value(name, rest))
+        for name in unset:
+            flow.read.pop(name, None)
+        unsure = set(back) - flow.certain - set(unset)
         if unsure:
             raise NotSplit(Obstacle(line, f"begins a step that sets {', '.join(sorted(unsure))} on some paths only"))
         tapes = {name for node in every(rest) if isinstance(node, ast.With) for name in opened(node)}
@@ -289,42 +358,4 @@ class Search:
         declared = set(flow.written) & around.declared()
         if declared:
             raise NotSplit(Obstacle(line, f"begins a step that sets the global {', '.join(sorted(declared))}"))
-
-
-_NOTHING = re.compile(r"tensorflow\.(summary|print|io|data)\b")
-
-
-def _rest(body: Sequence[ast.stmt], parts: Split) -> list[ast.stmt]:
-    """The statements without those that were moved out of them."""
-    moved = {id(statement) for statement in (*parts.before, *parts.after)}
-    found: list[ast.stmt] = []
-    for statement in body:
-        if id(statement) in moved:
-            continue
-        if isinstance(statement, ast.With) and any(id(node) in moved for node in ast.walk(statement)):
-            inner = _rest(statement.body, parts) or [ast.Pass()]
-            found.append(ast.copy_location(ast.With(items=statement.items, body=inner), statement))
-        else:
-            found.append(statement)
-    return found
-
-
-def _levels(module: ast.Module, line: int) -> Iterator[Level]:
-    """The blocks around a line, outermost first."""
-    owner: ast.AST | None = module
-    while owner is not None:
-        inner = None
-        found = [getattr(owner, field, None) for field in ("body", "orelse", "finalbody")]
-        found += [handler.body for handler in (*getattr(owner, "handlers", ()), *getattr(owner, "cases", ()))]
-        for block in found:
-            if not isinstance(block, list):
-                continue
-            for index, statement in enumerate(block):
-                if statement.lineno <= line <= (statement.end_lineno or 0):
-                    yield Level(owner, block, index)
-                    inner = statement
-        owner = inner
-
-
-def _is_plain(target: ast.expr) -> bool:
-    return all(isinstance(node, (ast.Name, ast.Tuple, ast.Store)) for node in ast.walk(target))
+        return unset

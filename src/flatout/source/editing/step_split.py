@@ -109,7 +109,7 @@ def _items(fit: GraphFit, region: Sequence[ast.stmt], made: frozenset[str], unde
         if obstacle is not None and (fit.has_tape(statement) or _updates(statement)):
             raise NotSplit(obstacle)
         flow = Flow([statement])
-        grown = set(_grown(statement))
+        filled = set(grown(statement))
         uses, changes = _objects(fit, statement, obstacle is not None)
         if obstacle is None:
             made |= set(flow.written)
@@ -117,9 +117,9 @@ def _items(fit: GraphFit, region: Sequence[ast.stmt], made: frozenset[str], unde
             statement,
             obstacle,
             frozenset(flow.read),
-            frozenset({*flow.written, *(name for name in grown if "." not in name)}),
+            frozenset({*flow.written, *(name for name in filled if "." not in name)}),
             uses,
-            changes | grown,
+            changes | filled,
             _has_effect(fit, statement),
             under and _computes(fit, statement),
         )
@@ -170,13 +170,13 @@ def _against_down(item: _Item, later: Sequence[_Item]) -> str | None:
         changed = item.uses & other.changes
         if changed:
             return f"line {other.statement.lineno} changes {_listed(changed)}, which it uses"
-        filled = item.changes & other.uses & set(_grown(item.statement))
+        filled = item.changes & other.uses & set(grown(item.statement))
         if filled:
             return f"line {other.statement.lineno} needs {_listed(frozenset(filled))} from it"
     return None
 
 
-def _grown(statement: ast.stmt) -> Iterator[str]:
+def grown(statement: ast.stmt) -> Iterator[str]:
     """What a statement fills or sets an element or an attribute of: `losses` of `losses.append(x)`, `self.seen`."""
     for node in ast.walk(statement):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS:

@@ -3,67 +3,142 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
-from flatout.source.editing.dataflow import names_in
-from flatout.source.editing.graph_fit import Obstacle, every
+from flatout.source.editing.dataflow import Definitions, arguments, called_name, names_in
+from flatout.source.editing.graph_fit import GraphFit, Obstacle, every
 from flatout.source.editing.step_arguments import Surroundings
 from flatout.source.editing.step_split import NotSplit
+from flatout.source.editing.value_kinds import float_type
+from flatout.source.side_effects import Definition
+
+_ARITHMETIC = {"add", "subtract", "multiply", "divide", "minimum", "maximum", "pow", "squared_difference"}
+"""Operations whose arguments take the type of the tensor among them."""
+_DEEP = 3
 
 
-def tensors(around: Surroundings, body: Sequence[ast.stmt], given: Sequence[str], unproven: bool) -> dict[str, str]:
+def tensors(
+    around: Surroundings,
+    body: Sequence[ast.stmt],
+    given: Sequence[str],
+    unproven: bool,
+    changing: Collection[str] = (),
+) -> dict[str, str]:
     """Name → expression, where the name itself would be traced anew for each value or has another type in a graph.
 
-    A Python number takes the type of the tensor beside it; a tensor does not. So it is passed as float32, which most
-    programs compute in. Raises `NotSplit` where Python needs the number itself.
+    A Python number takes the type of the tensor beside it; a tensor does not. So it is passed in the type that the
+    program computes in. `changing`: names whose values change from step to step, whatever they are. Raises `NotSplit`
+    where Python needs the number itself.
     """
     numbers = around.counters() & set(given)
-    loose = {name for name in given if name not in numbers and around.is_number(name)}
-    arrays = {name for name in given if name not in numbers | loose and around.is_array(name)}
+    changing = set(changing) & set(given) - numbers
+    loose = {name for name in given if name not in numbers | changing and around.is_number(name)}
+    arrays = {name for name in given if name not in numbers | loose | changing and around.kinds.is_array(name)}
     if unproven and (numbers or loose or arrays or _indexes(body, set(given))):
         raise NotSplit(Obstacle(body[0].lineno, "begins a step that reads numbers or arrays of Python"))
-    tf = next((name for name, full in around.fit.modules.items() if full == "tensorflow"), "")
+    fit = around.fit
+    tf = next((name for name, full in fit.modules.items() if full == "tensorflow"), "")
+    floats = float_type(around.kinds.fits)
     found: dict[str, str] = {}
-    for name in sorted(numbers):
-        use = _python_use(body, name)
+    for name in sorted(numbers | changing):
+        if name in changing and not _is_scalar(around, body, name):
+            continue  # a tensor, or an object: it goes in as it is
+        use = python_use(body, name, fit.definitions)
         if use is not None or not tf:
             line = use or body[0].lineno
             raise NotSplit(Obstacle(line, f"needs the Python number {name}, for which each value is traced again"))
-        found[name] = f"{tf}.constant({name}, {tf}.float32)"
+        if floats is None:
+            raise NotSplit(Obstacle(body[0].lineno, f"begins a step that reads {name}, whose type set_floatx decides"))
+        make = "convert_to_tensor" if name in changing else "constant"
+        found[name] = f"{tf}.{make}({name}, {tf}.{floats})"
+    if not tf or floats is None:
+        return found
     for name in sorted(loose):
-        if tf and _python_use(body, name) is None:
-            typed = f"{tf}.cast({name}, {tf}.float32)" if _in_arithmetic(body, name) else ""
-            found[name] = typed or f"{tf}.convert_to_tensor({name})"
+        if python_use(body, name, fit.definitions) is not None:
+            continue
+        if in_arithmetic(fit, body, name):
+            found[name] = f"{tf}.cast({name}, {tf}.{floats})"
+        elif not around.kinds.is_flag(name, around.scopes[0]):
+            found[name] = f"{tf}.convert_to_tensor({name})"
+    mixed = around.kinds.of_other_types(floats)
     for name in sorted(arrays):
-        if tf and _in_arithmetic(body, name):
-            found[name] = f"{tf}.cast({name}, {tf}.float32)"
+        if in_arithmetic(fit, body, name) and mixed.is_array(name):
+            found[name] = f"{tf}.cast({name}, {tf}.{floats})"
+        elif around.kinds.is_draw(name):  # one number is a float of Python
+            found[name] = f"{tf}.convert_to_tensor({name})"
     return found
 
 
-def _python_use(body: Sequence[ast.stmt], name: str) -> int | None:
-    """The line at which a number is an index, a condition or a length."""
-    for node in every(body):
+def _is_scalar(around: Surroundings, body: Sequence[ast.stmt], name: str) -> bool:
+    """Whether a changing name is a number, or at least takes part in arithmetic."""
+    attributes = [value.attr for value in around.bound_to(name) if isinstance(value, ast.Attribute)]
+    return any(map(around.kinds.is_scalar_attribute, attributes)) or in_arithmetic(around.fit, body, name)
+
+
+def python_use(body: Sequence[ast.AST], name: str, definitions: Definitions, deep: int = _DEEP) -> int | None:
+    """The line at which a number is an index, a condition or a length, here or in a function of the file that it is
+    passed to."""
+    for node in (inner for part in body for inner in ast.walk(part)):
         parts: list[ast.AST] = []
         if isinstance(node, ast.Subscript):
             parts = [node.slice]
         elif isinstance(node, (ast.If, ast.IfExp, ast.While, ast.Assert)):
             parts = [node.test]
-        elif isinstance(node, ast.For):
+        elif isinstance(node, (ast.For, ast.comprehension)):
             parts = [node.iter]
         elif isinstance(node, ast.JoinedStr):
             parts = [node]
         if any(name in names_in(part) for part in parts):
-            return int(getattr(node, "lineno", 0))
+            return int(getattr(node, "lineno", 0)) or min(getattr(part, "lineno", 0) for part in parts)
+        if deep and isinstance(node, ast.Call):
+            use = _use_in_called(node, name, definitions, deep)
+            if use is not None:
+                return use
     return None
 
 
-def _in_arithmetic(body: Sequence[ast.stmt], name: str) -> bool:
-    """`rewards + 0.99 * values`: an array of doubles would take the type of the tensor beside it."""
-    return any(
-        isinstance(node, ast.BinOp)
-        and any(isinstance(side, ast.Name) and side.id == name for side in (node.left, node.right))
-        for node in every(body)
-    )
+def _use_in_called(call: ast.Call, name: str, definitions: Definitions, deep: int) -> int | None:
+    """The line of such a use in a function that is given the number itself."""
+    for function, argument in _handed_on(call, name, definitions):
+        use = python_use(function.body, argument, definitions, deep - 1)
+        if use is not None:
+            return use
+    return None
+
+
+def _handed_on(call: ast.Call, name: str, definitions: Definitions) -> Iterator[tuple[Definition, str]]:
+    """The functions of the file that a call may give a value to as it is, and what they call it."""
+    for function in definitions.get(called_name(call.func), ()):
+        taken = arguments(function)
+        if taken[:1] in (["self"], ["cls"]) and isinstance(call.func, ast.Attribute):
+            taken = taken[1:]
+        pairs = [*zip(taken, call.args, strict=False), *((item.arg or "", item.value) for item in call.keywords)]
+        for argument, value in pairs:
+            if argument and isinstance(value, ast.Name) and value.id == name:
+                yield function, argument
+
+
+def in_arithmetic(fit: GraphFit, body: Sequence[ast.stmt], name: str, deep: int = _DEEP) -> bool:
+    """`rewards + 0.99 * values`, here or in a function of the file that it is passed to: an array of doubles would take
+    the type of the tensor beside it."""
+    for node in every(body):
+        sides: list[ast.expr] = []
+        if isinstance(node, ast.BinOp):
+            sides = [node.left, node.right]
+        elif isinstance(node, ast.Call) and _is_arithmetic(fit.dotted(node.func)):
+            sides = list(node.args)
+        if any(isinstance(side, ast.Name) and side.id == name for side in sides):
+            return True
+        if deep and isinstance(node, ast.Call):
+            further = _handed_on(node, name, fit.definitions)
+            if any(in_arithmetic(fit, function.body, argument, deep - 1) for function, argument in further):
+                return True
+    return False
+
+
+def _is_arithmetic(dotted: str) -> bool:
+    head, _, name = dotted.rpartition(".")
+    return head in ("tensorflow", "tensorflow.math") and name in _ARITHMETIC
 
 
 def _indexes(body: Sequence[ast.stmt], given: set[str]) -> bool:

@@ -40,20 +40,28 @@ def written(document: Document, step: Step, name: str) -> str | None:
     lines = [
         f"@{traced}(reduce_retracing=True)" if step.relaxed else f"@{traced}",
         f"def {name}({', '.join(names)}):",
+        *(f"{document.indent}{unset} = None" for unset in step.unset),
         *rows.kept(),
         *([f"{document.indent}return {back}"] if back else []),
     ]
     statements.define(document, outer, *lines, blanks=1 if here or step.above is not None else 2)
-    values = ", ".join(item.value for item in given)
-    call = f"{here}.{name}({values})" if here else f"{name}({values})"
-    line = f"{level}{back} = {call}" if back else f"{level}{call}"
-    if len(line) > LONGEST:
-        line = line.replace(
-            f"({values})", f"({document.newline}{level}{document.indent}{values}{document.newline}{level})"
-        )
+    call = f"{here}.{name}" if here else name
+    line = _call(document, level, f"{back} = {call}" if back else call, [item.value for item in given])
     parts = [*rows.moved(step.split.before), line]
     document.replace(start, end, document.newline.join([*parts, *rows.moved(step.split.after)]))
     return document.result()
+
+
+def _call(document: Document, level: str, head: str, values: Sequence[str]) -> str:
+    """The call in one line, with its arguments in a line of their own, or each of them in one."""
+    joined = ", ".join(values)
+    line = f"{level}{head}({joined})"
+    if len(line) <= LONGEST:
+        return line
+    inner = f"{document.newline}{level}{document.indent}"
+    if len(level + document.indent + joined) > LONGEST:
+        joined = f",{inner}".join(values) + ","
+    return f"{level}{head}({inner}{joined}{document.newline}{level})"
 
 
 def _statement_at(document: Document, line: int) -> cst.CSTNode | None:

@@ -83,7 +83,7 @@ def keras(recording: Recording) -> list[Evidence]:
         rows = recording.ticks[recording.ticks[:, 0] == kinds.get(method, -1)]
         own = float(np.median((rows[:, 3] - rows[:, 2]) / np.maximum(rows[:, 1], 1))) * 1e3 if len(rows) else None
         for file, line, function, calls, seconds, batches, *more in fact["rows"]:
-            single, first, values, epochs = [*more, *(None, 0.0, 0, 0)[len(more) :]][:4]
+            single, first, values, epochs, few, apart = [*more, *(None, 0.0, 0, 0, 0, 0)[len(more) :]][:6]
             found.append(
                 KerasCall(
                     method,
@@ -95,6 +95,8 @@ def keras(recording: Recording) -> list[Evidence]:
                     first_ms=first * 1e3,
                     values=values,
                     epochs=epochs,
+                    few=few,
+                    apart=apart,
                     where=context.where(file, line, function),
                     source="hook",
                 )

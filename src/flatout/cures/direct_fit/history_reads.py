@@ -1,0 +1,99 @@
+"""What a program reads of the `History` that `fit` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import libcst as cst
+
+from flatout.source.editing import calls
+from flatout.source.editing.document import FUNCTIONS, Document
+
+
+class Read(NamedTuple):
+    """`history.history["loss"][-1]`."""
+
+    whole: cst.CSTNode
+    of: cst.CSTNode
+    """`history`, or the call of `fit` itself."""
+    key: str
+    """As written, `"loss"`."""
+    position: str
+    """`-1`; empty where the values of all epochs are read."""
+
+
+def reads(document: Document, call: cst.Call) -> list[Read] | None:
+    """Every use of what `fit` returns; None where one of them needs more than the values of the epochs."""
+    parent = document.parent(call)
+    if isinstance(parent, cst.Expr):
+        return []
+    if isinstance(parent, cst.Attribute):
+        read_here = _read(document, call)
+        return [read_here] if read_here is not None else None
+    if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
+        return None
+    target = parent.targets[0].target
+    if not isinstance(target, cst.Name) or _bound_elsewhere(document, target):
+        return None
+    found: list[Read] = []
+    for name in _loads(document, target):
+        use = _read(document, name)
+        if use is None or not _same_scope(document, name, target):
+            return None
+        found.append(use)
+    return found
+
+
+def _bound_elsewhere(document: Document, target: cst.Name) -> bool:
+    """Whether the name may also hold something else, which the uses then read."""
+    return any(
+        isinstance(item.target, cst.Name) and item.target.value == target.value and item.target is not target
+        for item in document.all(cst.AssignTarget)
+    )
+
+
+def _loads(document: Document, target: cst.Name) -> Iterator[cst.Name]:
+    for name in document.all(cst.Name):
+        parent = document.parent(name)
+        if name.value != target.value or name is target:
+            continue
+        if isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.Attribute) and parent.attr is name):
+            continue
+        if isinstance(parent, cst.Arg) and parent.keyword is name:
+            continue
+        yield name
+
+
+def _same_scope(document: Document, one: cst.CSTNode, other: cst.CSTNode) -> bool:
+    return document.nearest(one, *FUNCTIONS) is document.nearest(other, *FUNCTIONS)
+
+
+def _read(document: Document, value: cst.CSTNode) -> Read | None:
+    """`value.history["loss"][0]`, or `value.history["loss"]`."""
+    attribute = document.parent(value)
+    if not isinstance(attribute, cst.Attribute) or attribute.attr.value != "history":
+        return None
+    item = document.parent(attribute)
+    key = _index(item, attribute)
+    if item is None or not isinstance(key, cst.SimpleString):
+        return None
+    outer = document.parent(item)
+    position = _index(outer, item)
+    number = _number(position) if position is not None else ""
+    if outer is not None and number:
+        return Read(outer, value, key.value, number)
+    return Read(item, value, key.value, "")
+
+
+def _index(node: cst.CSTNode | None, value: cst.CSTNode) -> cst.BaseExpression | None:
+    if not isinstance(node, cst.Subscript) or node.value is not value or len(node.slice) != 1:
+        return None
+    inner = node.slice[0].slice
+    return inner.value if isinstance(inner, cst.Index) else None
+
+
+def _number(node: cst.BaseExpression) -> str:
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        return f"-{calls.literal(node.expression)}"
+    return calls.literal(node) if isinstance(node, cst.Integer) else ""
