@@ -3,84 +3,187 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from flatout.cures.mix_weights import OFTEN
 from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerLine
 from flatout.source.editing import case_facts, imports, statements, tf_functions
 from flatout.source.editing.document import Document, free, read
-from flatout.source.editing.weight_mixing import Group, Mixing, groups
+from flatout.source.editing.weight_mixing import Group, Mixing, groups, read_elsewhere
+from flatout.source.editing.weight_names import Names
+
+_SETS = ("set-weights", "assign")
+_SAME = {"trainable_weights": "trainable_variables"}
+_FREEZES = re.compile(r"\.trainable\s*=[^=]")
+
+
+class _Kind(NamedTuple):
+    """Copies that one function makes."""
+
+    attribute: str
+    """Of both models; empty where the function is given lists of variables."""
+    mixed: bool
+    changing: bool
+    """Whether the share is another one each time: it is a tensor then, as each number of Python would be a trace."""
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
-    lines = {
-        item.where.line
-        for item in case.evidence_of(EagerLine)
-        if item.of in ("get-weights", "set-weights", "assign") and item.calls >= OFTEN
-        if item.where is not None and item.where.line and case_facts.same_file(path, item.where.file)
-    }
+    lines = _lines(case, path, "get-weights", *_SETS)
     document = read(source) if lines else None
     if document is None:
         return None
-    chosen = [group for group in groups(ast.parse(source)) if lines & set(_lines(group)) and _is_whole(document, group)]
+    module = ast.parse(source)
+    names = Names(module)
+    chosen = [group for group in groups(module) if lines & set(group.lines) and not _against(document, group, names)]
     if not chosen:
         return None
-    names: dict[tuple[str, bool], str] = {}
+    written = _Functions(document, names)
     for group in chosen:
         start, end = document.offset(group.first.lineno), _end(document, group)
         indentation = document.indentation(start)
-        rows = [f"{indentation}{_call(document, names, mixing)}" for mixing in group.mixings]
+        rows = [f"{indentation}{written.call(mixing, group.first.lineno)}" for mixing in group.mixings]
         document.replace(start, end, document.newline.join(rows))
-    _define(document, names, min(group.first.lineno for group in chosen))
+    first = min(group.first.lineno for group in chosen)
+    outer = next(item for item in document.tree.body if first in document.lines(item))
+    if not isinstance(outer, statements.WHOLE):
+        return None
+    statements.define(document, outer, *written.lines())
     return document.result()
 
 
-def _lines(group: Group) -> range:
-    return range(group.first.lineno, (group.last.end_lineno or group.last.lineno) + 1)
+def by_hand(source: str, path: str, case: Case) -> str | None:
+    """Why the copies of this file stay as they are."""
+    module, document = ast.parse(source), read(source)
+    if document is None:
+        return None
+    found, names = groups(module), Names(module)
+    for line in sorted(_lines(case, path, *_SETS)):
+        inside = next((group for group in found if line in group.lines), None)
+        why = _against(document, inside, names) if inside is not None else _unknown(module, line)
+        if why:
+            return f"line {line} {why}"
+    return None
+
+
+def _unknown(module: ast.Module, line: int) -> str:
+    name = read_elsewhere(module, line)
+    if name:
+        return f"copies weights by the list {name}, which other lines read as well"
+    return (
+        "sets weights to something else than those of another model, or a mixture of both whose shares add up to one: "
+        "write one @tf.function that assigns all of them"
+    )
+
+
+def _lines(case: Case, path: str, *kinds: str) -> set[int]:
+    return {
+        item.where.line
+        for item in case.evidence_of(EagerLine)
+        if item.of in kinds and item.calls >= OFTEN
+        if item.where is not None and item.where.line and case_facts.same_file(path, item.where.file)
+    }
 
 
 def _end(document: Document, group: Group) -> int:
     """Where its last statement ends; `ast` counts columns in bytes."""
-    start = document.offset(_lines(group)[-1])
+    start = document.offset(group.lines[-1])
     row = document.source[start : document.line_end(start)].encode()
     return start + len(row[: group.last.end_col_offset].decode())
 
 
-def _is_whole(document: Document, group: Group) -> bool:
-    """Whether its lines hold nothing else: no `if x: …` in front, nothing behind a semicolon, not traced already."""
+def _against(document: Document, group: Group, names: Names) -> str:
+    """Why its lines must stay: they hold something else (`if x: …` in front, something behind a semicolon), or lists of
+    which it is not known that they hold variables."""
     start = document.offset(group.first.lineno)
-    if document.source[start : start + group.first.col_offset].strip():
-        return False
     end = _end(document, group)
     behind = document.source[end : document.line_end(end)].strip()
-    return not behind or behind.startswith("#")
+    if document.source[start : start + group.first.col_offset].strip() or (behind and not behind.startswith("#")):
+        return "copies weights beside another statement of the same line"
+    for mixing in group.mixings:
+        for one in () if _attribute(document, mixing) else (mixing.target, mixing.source):
+            if not names.are_variables(one.text, group.first.lineno):
+                return (
+                    f"assigns from or to {one.text}, of which this file does not show that it holds variables of models"
+                )
+    return ""
 
 
-def _call(document: Document, names: dict[tuple[str, bool], str], mixing: Mixing) -> str:
-    key = (mixing.attribute, bool(mixing.share))
-    if key not in names:
-        wanted = "mix_weights" if mixing.share else "copy_weights"
-        names[key] = free(document, wanted if wanted not in names.values() else f"{wanted}_{len(names) + 1}")
-    share = f", {mixing.share}" if mixing.share else ""
-    return f"{names[key]}({mixing.target}, {mixing.source}{share})"
+def _attribute(document: Document, mixing: Mixing) -> str:
+    """The attribute of both models; empty where they are given as lists, differ in it, or where it may change."""
+    target, source = (_SAME.get(one.attribute, one.attribute) for one in (mixing.target, mixing.source))
+    frozen = target == "trainable_variables" and _FREEZES.search(document.source)
+    return target if target == source and not frozen else ""
 
 
-def _define(document: Document, names: dict[tuple[str, bool], str], first: int) -> None:
-    """The functions, above the statement of the module that the first copy is in."""
-    outer = next(item for item in document.tree.body if first in document.lines(item))
-    if not isinstance(outer, statements.WHOLE):
-        return
-    traced, indent = imports.spell(document, tf_functions.TRACED), document.indent
-    rows: list[str] = []
-    for (attribute, mixed), name in names.items():
-        given = "target, source, share" if mixed else "target, source"
-        value = "share * new + (1 - share) * old" if mixed else "new"
-        rows += [
-            f"@{traced}",
-            f"def {name}({given}):",
-            f"{indent}for old, new in zip(target.{attribute}, source.{attribute}):",
-            f"{indent}{indent}old.assign({value})",
-            "",
-            "",
-        ]
-    statements.define(document, outer, *rows[:-2])
+@dataclass
+class _Functions:
+    """The functions that are written, by what they do."""
+
+    document: Document
+    names: Names
+
+    def __post_init__(self) -> None:
+        self.known: dict[_Kind, str] = {}
+        self.kept = ""
+        """The name of the dictionary with the graphs of lists."""
+        self.traced = imports.spell(self.document, tf_functions.TRACED)
+
+    def call(self, mixing: Mixing, line: int) -> str:
+        target, source, share = mixing.target, mixing.source, mixing.share
+        attribute = _attribute(self.document, mixing)
+        kind = _Kind(attribute, bool(share), bool(share) and self.names.change(share, line))
+        if kind not in self.known:
+            wanted, taken = "mix_weights" if share else "copy_weights", self.known.values()
+            self.known[kind] = free(self.document, wanted if wanted not in taken else f"{wanted}_{len(taken) + 1}")
+        if kind.changing:
+            cast = imports.spell(self.document, "tensorflow.cast")
+            share = f"{cast}({share}, {cast.removesuffix('cast')}float64)"
+        given = (target.owner, source.owner) if attribute else (target.text, source.text)
+        return f"{self.known[kind]}({', '.join(self._as_written(part) for part in (*given, share) if part)})"
+
+    def _as_written(self, text: str) -> str:
+        """With the quotes of the file."""
+        other = text.replace("'", '"')
+        return other if other in self.document.source else text
+
+    def lines(self) -> Iterator[str]:
+        """Two blank lines between them."""
+        for number, (kind, name) in enumerate(self.known.items()):
+            yield from ("", "")[: 2 * number]
+            yield from self._of_models(kind, name) if kind.attribute else self._of_lists(kind, name)
+
+    def _of_models(self, kind: _Kind, name: str) -> Iterator[str]:
+        indent = self.document.indent
+        yield f"@{self.traced}"
+        yield f"def {name}(target, source{', share' if kind.mixed else ''}):"
+        yield f"{indent}for old, new in zip(target.{kind.attribute}, source.{kind.attribute}):"
+        yield f"{indent}{indent}old.assign({self._value(kind)})"
+
+    def _of_lists(self, kind: _Kind, name: str) -> Iterator[str]:
+        """A graph for each pair of lists: as arguments of a graph Keras' variables would be arrays."""
+        indent, share = self.document.indent, "share" if kind.mixed else ""
+        graphs = free(self.document, f"{name}_graphs")
+        yield f"{graphs} = {{}}"
+        yield from ("", "")
+        yield f"def {name}(target, source{', share' if kind.mixed else ''}):"
+        yield f"{indent}pair = tuple(map(id, [*target, *source]))"
+        yield f"{indent}if pair not in {graphs}:"
+        yield f"{indent}{indent}both = list(zip(target, source))"
+        yield ""
+        yield f"{indent}{indent}@{self.traced}"
+        yield f"{indent}{indent}def graph({share}):"
+        yield f"{indent}{indent}{indent}for old, new in both:"
+        yield f"{indent}{indent}{indent}{indent}old.assign({self._value(kind)})"
+        yield ""
+        yield f"{indent}{indent}{graphs}[pair] = graph"
+        yield f"{indent}{graphs}[pair]({share})"
+
+    def _value(self, kind: _Kind) -> str:
+        if kind.changing:
+            cast = imports.spell(self.document, "tensorflow.cast")
+            return f"{cast}(share, old.dtype) * new + {cast}(1 - share, old.dtype) * old"
+        return "share * new + (1 - share) * old" if kind.mixed else "new"
