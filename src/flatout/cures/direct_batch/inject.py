@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +26,10 @@ def _install(injection: Injection, kind: str) -> None:
     excluded, graphs = Excluded(injection, method), BatchGraphs(f"{kind}_function")
 
     def wrap(original: Any) -> Any:
+        if "reset_metrics" not in inspect.unwrap(original).__code__.co_names:
+            injection.note(f"this Keras sets no metrics back in {method}: they add up over its calls")
+            return original
+
         @functools.wraps(original)
         def call(self: Any, x: Any, y: Any = None, sample_weight: Any = None, *rest: Any, **more: Any) -> Any:
             data = (x, y, sample_weight)

@@ -106,9 +106,7 @@ def _against(document: Document, group: Group, names: Names) -> str:
     for mixing in group.mixings:
         for one in () if _attribute(document, mixing) else (mixing.target, mixing.source):
             if not names.are_variables(one.text, group.first.lineno):
-                return (
-                    f"assigns from or to {one.text}, of which this file does not show that it holds variables of models"
-                )
+                return f"assigns to or from {one.text}, and this file does not show that it holds variables of models"
     return ""
 
 
