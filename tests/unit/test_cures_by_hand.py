@@ -14,6 +14,7 @@ from flatout.model.evidence.steps import EagerLine
 PREDICT = KerasCall("predict", calls=40, ms=1.0, batches=40, single=40)
 TRAIN = KerasCall("train_on_batch", calls=40, ms=1.0, batches=40, single=40, values=1)
 ASSIGN = EagerLine(1.0, of="assign", calls=40, per_step=1.0)
+MODEL = EagerLine(1.0, of="model", calls=40, per_step=1.0)
 SETS = EagerLine(1.0, of="set-weights", calls=40, per_step=1.0)
 
 LEFT = [
@@ -27,6 +28,8 @@ LEFT = [
     ("mix_weights", SETS, "net.set_weights([w * 2 for w in x])", "line 3 sets weights to something else"),
     ("mix_weights", ASSIGN, "[a.assign(b) for a, b in zip(ours, x)]", "line 3 assigns to or from ours"),
     ("mix_weights", SETS, "net.set_weights(model.get_weights()); x = 1", "beside another statement"),
+    ("traced_calls", MODEL, "y = sampler(model(x))", "line 3 makes several calls"),
+    ("traced_calls", MODEL, "y = model.call(x)", "line 3 calls a model in a way that is not read"),
 ]
 
 
