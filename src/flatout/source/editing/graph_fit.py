@@ -14,6 +14,7 @@ from flatout.source.editing.dataflow import FUNCTIONS, LOOPS, bound_in, called_n
 
 UPDATES = {"assign", "assign_add", "assign_sub", "apply_gradients", "apply", "update_state"}
 """Methods that end a step. A graph can run them too."""
+VARIABLES = {"trainable_variables", "trainable_weights", "variables", "weights"}
 _TO_PYTHON = {"numpy", "item", "tolist"}
 _OF_PYTHON = {"float", "int", "bool", "str", "next", "iter", "format"}
 _DRAWS = {
@@ -33,8 +34,12 @@ _QUIET = {"watch", "append", "extend", "insert", "gradient", "stop_recording", "
 _NOT_IN_A_FUNCTION = (ast.Return, ast.Break, ast.Continue, ast.Import, ast.ImportFrom, ast.ClassDef, *FUNCTIONS)
 _ARRAY_METHODS = {"astype", "copy", "append", "extend", "insert", "format", "items", "keys", "values", "get", "clear"}
 _DATA_OPS = re.compile(r"tensorflow\.(random|constant|convert_to_tensor|errors|data|summary|print|io)\b")
-_HOST_OPS = re.compile(r"tensorflow\.(summary|print|io|train|profiler)\b")
-"""Operations of TensorFlow that belong behind the step, not into it."""
+_HOST_OPS = re.compile(
+    r"tensorflow\.(summary|print|io|train|profiler)\b|((tensorflow\.)?keras|tf_keras)\.backend\.(batch_)?[gs]et_value\b"
+)
+"""Operations of TensorFlow that belong behind the step, not into it, and those of Keras that need values."""
+_LIBRARIES = re.compile(r"(tensorflow\w*|tf_\w+|keras\w*)\.")
+"""Packages of operations. What any other one does for its effect alone, it does in Python."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +76,11 @@ class GraphFit:
         found: dict[str, list[ast.expr]] = {}
         for node in ast.walk(self.module):
             if isinstance(node, ast.Assign):
-                names, value = {name for target in node.targets for name in names_in(target)}, node.value
+                names, value = {name for target in node.targets for name in _stored(target)}, node.value
             elif isinstance(node, (ast.AugAssign, ast.AnnAssign)) and node.value is not None:
-                names, value = set(names_in(node.target)), node.value
+                names, value = _stored(node.target), node.value
             elif isinstance(node, ast.For):
-                names, value = set(names_in(node.target)), node.iter
+                names, value = _stored(node.target), node.iter
             else:
                 continue
             for name in names:
@@ -134,9 +139,13 @@ class GraphFit:
     def unused_result(self, statement: ast.Expr, own: set[str]) -> Obstacle | None:
         """A call for its effect alone, other than an update, a metric or an op."""
         call = statement.value
-        if not isinstance(call, ast.Call) or self.dotted(call.func):
+        if not isinstance(call, ast.Call):
             return None
-        name = called_name(call.func)
+        dotted, name = self.dotted(call.func), called_name(call.func)
+        if dotted and not _LIBRARIES.match(f"{dotted}.") and not self._passes_variables(call):
+            return Obstacle(statement.lineno, f"calls {ast.unparse(call.func)[:60]}")
+        if dotted:
+            return None
         if name in UPDATES or name in _QUIET or self.definitions.get(name):
             return None
         if isinstance(call.func, ast.Attribute) and side_effects.root(call.func) in own:
@@ -146,6 +155,12 @@ class GraphFit:
         if isinstance(call.func, ast.Attribute) and self.is_metric(ast.unparse(call.func)):
             return None
         return Obstacle(statement.lineno, f"calls {ast.unparse(call.func)[:60]}")
+
+    @staticmethod
+    def _passes_variables(call: ast.Call) -> bool:
+        """Whether a function elsewhere may be the update: `update(optimizer, gradients, model.trainable_variables)`."""
+        attributes = (node.attr for node in ast.walk(call) if isinstance(node, ast.Attribute))
+        return any(name in VARIABLES for name in attributes)
 
     def called(self, call: ast.Call) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Functions of this file that a call may run and that are not traced."""
@@ -233,6 +248,12 @@ _KEYWORDS: dict[type[ast.AST], str] = {
     ast.Import: "imports a module",
     ast.ImportFrom: "imports a module",
 }
+
+
+def _stored(target: ast.expr) -> set[str]:
+    """Not `self` of `self.count`, nor `rows` of `rows[0]`."""
+    found = (node for node in ast.walk(target) if isinstance(node, ast.Name))
+    return {node.id for node in found if isinstance(node.ctx, ast.Store)}
 
 
 def every(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:

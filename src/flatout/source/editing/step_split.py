@@ -8,13 +8,15 @@ it: neither a name nor an object that one of them changes is used by the other, 
 from __future__ import annotations
 
 import ast
+import builtins
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from flatout.model.errors import Internal
 from flatout.source import side_effects
 from flatout.source.editing.dataflow import LOOPS, Flow, called_name, reached
-from flatout.source.editing.graph_fit import UPDATES, GraphFit, Obstacle, every, is_tape, opened
+from flatout.source.editing.graph_fit import UPDATES, VARIABLES, GraphFit, Obstacle, every, is_tape, opened
 
 _QUIET_BUILTINS = {"float", "int", "bool", "str", "len", "min", "max", "sum", "abs", "round", "list", "tuple", "range"}
 _QUIET_PACKAGES = ("numpy.", "time.", "tensorflow.", "keras.", "math.")
@@ -22,7 +24,9 @@ _FILLS = {
     *("append", "appendleft", "extend", "insert", "pop", "popleft", "clear", "update", "add", "remove", "discard"),
     *("setdefault", "sort", "reverse", "fill", "put", "push", "store", "remember"),
 }
-_VARIABLES = {"trainable_variables", "trainable_weights", "variables", "weights"}
+_CLOCK = re.compile(r"\btime\.(time|perf_counter|monotonic)\(|\b(perf_counter|default_timer|datetime\.now)\(")
+_TOLD = {"name", "path", "shape", "dtype"}
+"""What a variable says of itself, whatever its value."""
 _SETTINGS = {"learning_rate", "lr", "name"}
 """Attributes that an update of the weights does not change."""
 
@@ -40,9 +44,11 @@ class Split:
 class NotSplit(Internal):
     """The statements cannot be separated; the obstacle says where."""
 
-    def __init__(self, obstacle: Obstacle) -> None:
+    def __init__(self, obstacle: Obstacle, needed_by: ast.stmt | None = None) -> None:
+        """`needed_by`: the statement of the graph that goes on with what Python computes, or is in its way."""
         super().__init__(obstacle.text)
         self.obstacle = obstacle
+        self.needed_by = needed_by
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,20 @@ class _Item:
 
 def split(fit: GraphFit, region: Sequence[ast.stmt]) -> Split:
     """Raises `NotSplit` where a statement can be moved neither up nor down."""
-    items = list(_items(fit, region, frozenset()))
+    python = frozenset[int]()
+    first: NotSplit | None = None
+    while True:
+        try:
+            return _divided(list(_items(fit, region, frozenset(), python=python)))
+        except NotSplit as refused:
+            # A mean of losses that were pulled is no part of the graph either, though a graph could compute it.
+            first, other = first or refused, refused.needed_by
+            if other is None or id(other) in python or not _may_be_python(fit, other):
+                raise first from None
+            python |= {id(other)}
+
+
+def _divided(items: Sequence[_Item]) -> Split:
     graph = [item for item in items if item.obstacle is None]
     before: list[_Item] = []
     after: list[_Item] = []
@@ -82,7 +101,8 @@ def split(fit: GraphFit, region: Sequence[ast.stmt]) -> Split:
         if down is not None and item.recorded and not _leaves(item.statement):
             down = "it computes under the tape what the step needs"
         if down is not None:
-            raise NotSplit(Obstacle(item.obstacle.line, f"{item.obstacle.what}; {down}"))
+            blocking = (other.statement for other in later if _against_down(item, [other]) is not None)
+            raise NotSplit(Obstacle(item.obstacle.line, f"{item.obstacle.what}; {down}"), next(blocking, None))
         after.append(item)
     return Split(
         tuple(item.statement for item in before),
@@ -91,10 +111,21 @@ def split(fit: GraphFit, region: Sequence[ast.stmt]) -> Split:
     )
 
 
-def _items(fit: GraphFit, region: Sequence[ast.stmt], made: frozenset[str], under: bool = False) -> Iterator[_Item]:
-    """`made`: names that statements of the graph have written so far; `under`: whether a tape is open."""
+def _items(
+    fit: GraphFit,
+    region: Sequence[ast.stmt],
+    made: frozenset[str],
+    under: bool = False,
+    python: frozenset[int] = frozenset(),
+) -> Iterator[_Item]:
+    """`made`: names that statements of the graph have written so far; `under`: whether a tape is open; `python`:
+    statements that go on with what Python computes."""
     for statement in region:
         obstacle = fit.obstacle([statement], fresh=made & side_effects.made_here(region))
+        if obstacle is None and id(statement) in python:
+            obstacle = Obstacle(statement.lineno, "goes on with what Python computes")
+        if obstacle is None and _makes_text(statement, made):
+            obstacle = Obstacle(statement.lineno, "makes text of what the step computes")
         if obstacle is None and _counts(statement, made):
             obstacle = Obstacle(statement.lineno, "counts in Python")
         if obstacle is not None and is_tape(statement) and isinstance(statement, ast.With):
@@ -102,7 +133,7 @@ def _items(fit: GraphFit, region: Sequence[ast.stmt], made: frozenset[str], unde
             yield _Item(
                 statement, None, frozenset(flow.read), frozenset(opened(statement)), frozenset(), frozenset(), False
             )
-            inner = list(_items(fit, statement.body, made | set(opened(statement)), under=True))
+            inner = list(_items(fit, statement.body, made | set(opened(statement)), True, python))
             made |= {name for item in inner if item.obstacle is None for name in item.written}
             yield from inner
             continue
@@ -123,6 +154,42 @@ def _items(fit: GraphFit, region: Sequence[ast.stmt], made: frozenset[str], unde
             _has_effect(fit, statement),
             under and _computes(fit, statement),
         )
+
+
+def _may_be_python(fit: GraphFit, statement: ast.stmt) -> bool:
+    """Whether a statement gives the same outside of the graph: it calls no model and draws nothing."""
+    if is_tape(statement) or fit.has_tape(statement) or _updates(statement):
+        return False
+    for call in (node for node in ast.walk(statement) if isinstance(node, ast.Call)):
+        dotted = fit.dotted(call.func)
+        if dotted.startswith(("tensorflow.random.", "keras.random.")):
+            return False
+        if not dotted.startswith(("tensorflow.", "keras.")) and not fit.makes_data(call):
+            return False
+    return True
+
+
+def _makes_text(statement: ast.stmt, made: frozenset[str]) -> bool:
+    """`f"{loss:.4f}"`, `"%.4f" % loss`, `"{}".format(loss)`: a tensor of a graph has no value to show."""
+    for node in ast.walk(statement):
+        shown: list[ast.expr] = []
+        if isinstance(node, ast.FormattedValue):
+            shown = [node.value]
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left):
+            shown = [node.right]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+            shown = [*node.args, *(item.value for item in node.keywords)] if _is_text(node.func.value) else []
+        for part in shown:
+            told = {
+                id(inner.value) for inner in ast.walk(part) if isinstance(inner, ast.Attribute) and inner.attr in _TOLD
+            }
+            if any(isinstance(n, ast.Name) and n.id in made and id(n) not in told for n in ast.walk(part)):
+                return True
+    return False
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _counts(statement: ast.stmt, made: frozenset[str]) -> bool:
@@ -152,7 +219,12 @@ def _against_up(item: _Item, earlier: Sequence[_Item], after: Sequence[_Item]) -
             return "it would overtake another statement"
         if item.read & other.written or item.written & (other.read | other.written):
             return "it would overtake another statement"
+        if item.uses & other.changes or item.changes & other.uses:
+            return "it would overtake another statement"
     started = any(not is_tape(other.statement) for other in earlier)
+    computed = started or any(other.uses for other in earlier)  # the head of a tape that was divided uses nothing
+    if computed and _CLOCK.search(ast.unparse(item.statement)):
+        return "it reads the clock within the step"
     return "it ends the step early" if started and _leaves(item.statement) else None
 
 
@@ -181,7 +253,12 @@ def _grown(statement: ast.stmt) -> Iterator[str]:
     for node in ast.walk(statement):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS:
             yield ast.unparse(node.func.value)
-        elif isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
+        elif isinstance(node, ast.Call) and called_name(node.func) == "set_value" and node.args:
+            yield ast.unparse(getattr(node.args[0], "value", node.args[0]))
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            yield ast.unparse(node if own else node.value)  # `self.count` has nothing to do with `self.model`
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
             yield ast.unparse(node.value)
 
 
@@ -202,7 +279,7 @@ def _objects(fit: GraphFit, statement: ast.stmt, host: bool) -> tuple[frozenset[
     """What a statement names, and what it changes: what it calls a method of, and whose variables it passes on."""
     nodes = list(reached([statement], fit.definitions)) if host else list(ast.walk(statement))
     uses: set[str] = set()
-    skipped: set[int] = set()
+    skipped = _named_only(statement)
     for node in nodes:
         if isinstance(node, ast.Attribute) and node.attr in _SETTINGS and isinstance(node.ctx, ast.Load):
             skipped |= {id(inner) for inner in ast.walk(node)}
@@ -214,14 +291,28 @@ def _objects(fit: GraphFit, statement: ast.stmt, host: bool) -> tuple[frozenset[
         for call in (node for node in every([statement]) if isinstance(node, ast.Call)):
             changes |= set(_chains(call.func, fit))
         for node in every([statement]):
-            if isinstance(node, ast.Attribute) and node.attr in (
-                "trainable_variables",
-                "trainable_weights",
-                "variables",
-                "weights",
-            ):
+            if isinstance(node, ast.Attribute) and node.attr in VARIABLES and id(node) not in skipped:
                 changes |= set(_chains(node.value, fit))
     return frozenset(uses), frozenset(changes)
+
+
+def _named_only(statement: ast.stmt) -> set[int]:
+    """The variables of a model in `for g, v in zip(gradients, model.trainable_variables)`, where the loop asks a
+    variable for nothing but its name or its shape."""
+    found: set[int] = set()
+    for loop in ast.walk(statement):
+        if not isinstance(loop, (ast.For, ast.comprehension)):
+            continue
+        zipped = loop.iter.args if isinstance(loop.iter, ast.Call) and called_name(loop.iter) == "zip" else [loop.iter]
+        names = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
+        for name, given in zip(names, zipped, strict=False):
+            if isinstance(name, ast.Name) and isinstance(given, ast.Attribute) and given.attr in VARIABLES:
+                asked = [node for node in ast.walk(statement) if isinstance(node, ast.Attribute) and node.attr in _TOLD]
+                told = {id(node.value) for node in asked}
+                used = (node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id == name.id)
+                if all(id(node) in told or isinstance(node.ctx, ast.Store) for node in used):
+                    found |= {id(inner) for inner in ast.walk(given)}
+    return found
 
 
 def _chains(node: ast.expr, fit: GraphFit) -> Iterator[str]:
@@ -234,7 +325,7 @@ def _chains(node: ast.expr, fit: GraphFit) -> Iterator[str]:
     while isinstance(node, ast.Attribute):
         yield ast.unparse(node)
         node = node.value
-    if isinstance(node, ast.Name) and node.id not in ("self", "cls"):
+    if isinstance(node, ast.Name) and node.id not in ("self", "cls") and not hasattr(builtins, node.id):
         yield node.id
 
 
