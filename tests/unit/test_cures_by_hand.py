@@ -28,6 +28,7 @@ LEFT = [
     ("mix_weights", SETS, "net.set_weights([w * 2 for w in x])", "line 3 sets weights to something else"),
     ("mix_weights", ASSIGN, "[a.assign(b) for a, b in zip(ours, x)]", "line 3 assigns to or from ours"),
     ("mix_weights", SETS, "net.set_weights(model.get_weights()); x = 1", "beside another statement"),
+    ("mix_weights", SETS, "net.set_weights(x.get_weights())  # def get_weights(", "a get_weights of the program's own"),
     ("traced_calls", MODEL, "y = sampler(model(x))", "line 3 makes several calls"),
     ("traced_calls", MODEL, "y = model.call(x)", "line 3 calls a model in a way that is not read"),
 ]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from flatout.cures._keras_call_edits import defines
 from flatout.cures.mix_weights import OFTEN
 from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerLine
@@ -37,8 +38,9 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     if document is None:
         return None
     module = ast.parse(source)
-    names = Names(module)
-    chosen = [group for group in groups(module) if lines & set(group.lines) and not _against(document, group, names)]
+    names, unread = Names(module), _Unread(source, path, case)
+    found = [group for group in groups(module) if lines & set(group.lines)]
+    chosen = [group for group in found if not unread.by(group) and not _against(document, group, names)]
     if not chosen:
         return None
     written = _Functions(document, names)
@@ -60,10 +62,10 @@ def by_hand(source: str, path: str, case: Case) -> str | None:
     module, document = ast.parse(source), read(source)
     if document is None:
         return None
-    found, names = groups(module), Names(module)
+    found, names, unread = groups(module), Names(module), _Unread(source, path, case)
     for line in sorted(_lines(case, path, *_SETS)):
         inside = next((group for group in found if line in group.lines), None)
-        why = _against(document, inside, names) if inside is not None else _unknown(module, line)
+        why = unread.by(inside) or _against(document, inside, names) if inside is not None else _unknown(module, line)
         if why:
             return f"line {line} {why}"
     return None
@@ -77,6 +79,24 @@ def _unknown(module: ast.Module, line: int) -> str:
         "sets weights to something else than those of another model, or a mixture of both whose shares add up to one: "
         "write one @tf.function that assigns all of them"
     )
+
+
+class _Unread:
+    """Tells copies from an object with a `get_weights` of the program's own, which has no list of weights."""
+
+    def __init__(self, source: str, path: str, case: Case) -> None:
+        self.own = defines(case, source, "def get_weights(")
+        self.seen = {
+            item.where.line
+            for item in case.evidence_of(EagerLine)
+            if item.of == "get-weights" and item.where is not None and case_facts.same_file(path, item.where.file)
+        }
+
+    def by(self, group: Group) -> str:
+        reads = any(mixing.source.read for mixing in group.mixings)
+        if self.own and reads and not self.seen & set(group.lines):
+            return "copies weights that a get_weights of the program's own gives"
+        return ""
 
 
 def _lines(case: Case, path: str, *kinds: str) -> set[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ ALL = ("weights", "variables")
 """What `get_weights` reads and `set_weights` sets."""
 _SAME = {"value", "read_value", "numpy"}
 """Methods of a variable that give back what it holds."""
+_FUNCTIONS = re.compile(r"(tf|tensorflow|np|numpy)\.(?:math\.)?(multiply|add|subtract)")
 _ARITHMETIC = (ast.Sub, ast.Add, ast.Mult, ast.Div)
 
 
@@ -185,6 +187,7 @@ def is_plain(node: ast.expr) -> bool:
 
 def mixture(value: ast.expr, of: ElementOf, loops: set[str]) -> Mixture | None:
     """Of `share * a + (1 - share) * b`, or `b + share * (a - b)`. `loops`: names that no share may read."""
+    value = _written_out(value)
     if not isinstance(value, ast.BinOp):
         return None
     if isinstance(value.op, ast.Add):
@@ -200,7 +203,8 @@ Step = tuple[Weights, Weights, ast.expr]
 
 def step(value: ast.expr, of: ElementOf, loops: set[str], back: bool = False) -> Step | None:
     """Of `share * (a - b)`: a, b and the share; of `share * (b - a)` where it is taken off."""
-    for part, share in _factors(value):
+    for factor, share in _factors(value):
+        part = _written_out(factor)
         if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub) and _is_number(share, loops):
             ends = of(part.left), of(part.right)
             new, old = ends[::-1] if back else ends
@@ -228,9 +232,19 @@ def _scaled(node: ast.expr, of: ElementOf, loops: set[str]) -> tuple[Weights, as
 
 def _factors(node: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Both ways to read a product."""
+    node = _written_out(node)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         yield node.left, node.right
         yield node.right, node.left
+
+
+def _written_out(node: ast.expr) -> ast.expr:
+    """`a * b` for `tf.multiply(a, b)`."""
+    if not isinstance(node, ast.Call) or len(node.args) != 2 or node.keywords:
+        return node
+    found = _FUNCTIONS.fullmatch(ast.unparse(node.func))
+    operator = {"multiply": ast.Mult(), "add": ast.Add(), "subtract": ast.Sub()}[found.group(2)] if found else None
+    return ast.BinOp(node.args[0], operator, node.args[1]) if operator is not None else node
 
 
 def _is_number(node: ast.expr, loops: set[str]) -> bool:

@@ -120,6 +120,8 @@ class _Chain:
             return self._assign(statement.targets[0], statement.value)
         if isinstance(statement, ast.For) and not statement.orelse:
             return self._loop(statement)
+        if isinstance(statement, ast.Assert):  # that two lists are as long as each other
+            return set(names_in(statement)) <= {"len", *self.known}
         if isinstance(statement, ast.Expr):
             return self._listed(statement.value) or self._set(statement.value)
         return False

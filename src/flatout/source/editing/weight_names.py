@@ -41,6 +41,8 @@ class Names:
     def _are_variables(self, node: ast.expr, around: _Function | None, depth: int) -> bool:
         if isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES:
             return True
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            return all(self._are_variables(side, around, depth) for side in (node.left, node.right))
         if not isinstance(node, (ast.Name, ast.Attribute)) or depth >= _DEEPEST:
             return False
         text = ast.unparse(node)
