@@ -9,6 +9,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 DEFAULT_SIZE = 32
@@ -55,9 +56,10 @@ class Signature:
             return None
         rows = _rows([value for value in (x, y, weights) if value is not None])
         size = given.get("batch_size") or (rows if given.get("steps") else DEFAULT_SIZE)
-        if not rows or not isinstance(size, int) or rows > size * (MOST_BATCHES if self.method == "predict" else 1):
+        most = MOST_BATCHES if self.method == "predict" else 1
+        if not rows or not isinstance(size, Integral) or rows > int(size) * most:
             return None
-        if rows > size and sum(map(_bytes, _leaves(x))) > MOST_BYTES:
+        if rows > int(size) and sum(map(_bytes, _leaves(x))) > MOST_BYTES:
             return None
         epochs = given.get("epochs", 1)
         if not isinstance(epochs, int) or epochs < 1 or (weights is not None and not is_array(y)):
