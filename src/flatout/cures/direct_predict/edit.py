@@ -61,9 +61,9 @@ def _against(document: Document, call: cst.Call) -> str:
     if arguments.given.get("x") is None:
         return "gives predict no rows"
     for name, allowed in (("steps", ("1", "None")), ("callbacks", ("None", "[]", "()"))):
-        arg = arguments.given.get(name)
-        if arg is not None and (calls.literal(arg.value) or document.text(arg.value)) not in allowed:
-            return f"gives predict {name}={document.text(arg.value)}"
+        given = arguments.given.get(name)
+        if given is not None and (calls.literal(given.value) or document.text(given.value)) not in allowed:
+            return f"gives predict {name}={document.text(given.value)}"
     others = set(arguments.given) - {"x", "steps", "callbacks"} - _DROPPED
     return f"gives predict {', '.join(sorted(others))}" if others or not arguments.plain else ""
 

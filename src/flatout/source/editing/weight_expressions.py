@@ -264,4 +264,5 @@ def _is_whole(one: ast.expr, other: ast.expr) -> bool:
         if isinstance(rest, ast.BinOp) and isinstance(rest.op, ast.Sub) and ast.dump(rest.right) == ast.dump(share):
             return isinstance(rest.left, ast.Constant) and rest.left.value == 1
     numbers = [node.value for node in (one, other) if isinstance(node, ast.Constant)]
-    return len(numbers) == 2 and abs(sum(numbers) - 1) < 1e-9
+    known = [float(number) for number in numbers if isinstance(number, (int, float))]
+    return len(known) == 2 and abs(sum(known) - 1) < 1e-9
