@@ -165,8 +165,10 @@ def _assigned(scope: ast.AST, path: str, kind: type[ast.expr]) -> Iterator[tuple
             given = getattr(node, "value", None)
             pairs: list[tuple[ast.expr, ast.expr | None]] = [(target, given)]
             if isinstance(target, ast.Tuple):
-                parts = given.elts if isinstance(given, ast.Tuple) and len(given.elts) == len(target.elts) else []
-                pairs = list(zip(target.elts, parts or [None] * len(target.elts), strict=True))
+                parts: list[ast.expr | None] = [None] * len(target.elts)
+                if isinstance(given, ast.Tuple) and len(given.elts) == len(target.elts):
+                    parts = list(given.elts)
+                pairs = list(zip(target.elts, parts, strict=True))
             for one, value in pairs:
                 nothing = isinstance(value, ast.Constant) and value.value is None
                 if isinstance(one, kind) and called_name(one) and not nothing:
