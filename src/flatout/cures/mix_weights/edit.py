@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from flatout.cures._keras_call_edits import defines
+from flatout.cures._trial_edit import sources
 from flatout.cures.mix_weights import OFTEN
 from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerLine
@@ -20,6 +21,8 @@ from flatout.source.editing.weight_names import Names
 _SETS = ("set-weights", "assign")
 _SAME = {"trainable_weights": "trainable_variables"}
 _FREEZES = re.compile(r"\.trainable\s*=[^=]")
+_SUBCLASS = re.compile(r"^\s*class \w+\([^)]*\bModel\b", re.MULTILINE)
+_BUILDS = re.compile(r"\bInput(Layer)?\(|\b(batch_)?input_(shape|dim)\b|\.build\(")
 
 
 class _Kind(NamedTuple):
@@ -38,12 +41,12 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     if document is None:
         return None
     module = ast.parse(source)
-    names, unread = Names(module), _Unread(source, path, case)
+    against, names = _Against(document, module, source, path, case), Names(module)
     found = [group for group in groups(module) if lines & set(group.lines)]
-    chosen = [group for group in found if not unread.by(group) and not _against(document, group, names)]
+    chosen = [group for group in found if not against.reason(group)]
     if not chosen:
         return None
-    written = _Functions(document, names)
+    written = _Functions(document, names, against.attributes)
     for group in chosen:
         start, end = document.offset(group.first.lineno), _end(document, group)
         indentation = document.indentation(start)
@@ -62,10 +65,10 @@ def by_hand(source: str, path: str, case: Case) -> str | None:
     module, document = ast.parse(source), read(source)
     if document is None:
         return None
-    found, names, unread = groups(module), Names(module), _Unread(source, path, case)
+    found, against = groups(module), _Against(document, module, source, path, case)
     for line in sorted(_lines(case, path, *_SETS)):
         inside = next((group for group in found if line in group.lines), None)
-        why = unread.by(inside) or _against(document, inside, names) if inside is not None else _unknown(module, line)
+        why = against.reason(inside) if inside is not None else _unknown(module, line)
         if why:
             return f"line {line} {why}"
     return None
@@ -79,24 +82,6 @@ def _unknown(module: ast.Module, line: int) -> str:
         "sets weights to something else than those of another model, or a mixture of both whose shares add up to one: "
         "write one @tf.function that assigns all of them"
     )
-
-
-class _Unread:
-    """Tells copies from an object with a `get_weights` of the program's own, which has no list of weights."""
-
-    def __init__(self, source: str, path: str, case: Case) -> None:
-        self.own = defines(case, source, "def get_weights(")
-        self.seen = {
-            item.where.line
-            for item in case.evidence_of(EagerLine)
-            if item.of == "get-weights" and item.where is not None and case_facts.same_file(path, item.where.file)
-        }
-
-    def by(self, group: Group) -> str:
-        reads = any(mixing.source.read for mixing in group.mixings)
-        if self.own and reads and not self.seen & set(group.lines):
-            return "copies weights that a get_weights of the program's own gives"
-        return ""
 
 
 def _lines(case: Case, path: str, *kinds: str) -> set[int]:
@@ -115,26 +100,53 @@ def _end(document: Document, group: Group) -> int:
     return start + len(row[: group.last.end_col_offset].decode())
 
 
-def _against(document: Document, group: Group, names: Names) -> str:
-    """Why its lines must stay: they hold something else (`if x: …` in front, something behind a semicolon), or lists of
-    which it is not known that they hold variables."""
-    start = document.offset(group.first.lineno)
-    end = _end(document, group)
-    behind = document.source[end : document.line_end(end)].strip()
-    if document.source[start : start + group.first.col_offset].strip() or (behind and not behind.startswith("#")):
-        return "copies weights beside another statement of the same line"
-    for mixing in group.mixings:
-        for one in () if _attribute(document, mixing) else (mixing.target, mixing.source):
-            if not names.are_variables(one.text, group.first.lineno):
-                return f"assigns to or from {one.text}, and this file does not show that it holds variables of models"
-    return ""
+class _Attributes:
+    """Through which attribute a function reaches the weights of both models. A graph keeps the weights that a model had
+    when it was traced: none, if it had not been called yet."""
+
+    def __init__(self, source: str, case: Case) -> None:
+        texts = (source, *(text for _, text in sources(case)))
+        self.freezes = any(map(_FREEZES.search, texts))
+        sequential = any("Sequential(" in text for text in texts) and not any(map(_BUILDS.search, texts))
+        self.late = sequential or any(map(_SUBCLASS.search, texts))
+
+    def of(self, mixing: Mixing) -> str:
+        """Empty where the function is given lists of variables."""
+        target, source = (_SAME.get(one.attribute, one.attribute) for one in (mixing.target, mixing.source))
+        changes = self.late or (self.freezes and target == "trainable_variables")
+        return target if target == source and not changes else ""
 
 
-def _attribute(document: Document, mixing: Mixing) -> str:
-    """The attribute of both models; empty where they are given as lists, differ in it, or where it may change."""
-    target, source = (_SAME.get(one.attribute, one.attribute) for one in (mixing.target, mixing.source))
-    frozen = target == "trainable_variables" and _FREEZES.search(document.source)
-    return target if target == source and not frozen else ""
+class _Against:
+    """Why copies have to stay as they are."""
+
+    def __init__(self, document: Document, module: ast.Module, source: str, path: str, case: Case) -> None:
+        self.document, self.names, self.attributes = document, Names(module), _Attributes(source, case)
+        self.own = defines(case, source, "def get_weights(")
+        self.read = {
+            item.where.line
+            for item in case.evidence_of(EagerLine)
+            if item.of == "get-weights" and item.where is not None and case_facts.same_file(path, item.where.file)
+        }
+
+    def reason(self, group: Group) -> str:
+        """Its lines hold something else (`if x: …` in front, something behind a semicolon), the weights are those of an
+        object with a `get_weights` of its own, or it is not known of a list that it holds variables."""
+        start = self.document.offset(group.first.lineno)
+        end = _end(self.document, group)
+        behind = self.document.source[end : self.document.line_end(end)].strip()
+        before = self.document.source[start : start + group.first.col_offset].strip()
+        if before or (behind and not behind.startswith("#")):
+            return "copies weights beside another statement of the same line"
+        if self.own and any(one.source.read for one in group.mixings) and not self.read & set(group.lines):
+            return "copies weights that a get_weights of the program's own gives"
+        for mixing in group.mixings:
+            for one in () if self.attributes.of(mixing) else (mixing.target, mixing.source):
+                if not one.read and not self.names.are_variables(one.variables, group.first.lineno):
+                    return (
+                        f"assigns to or from {one.variables}, of which this file does not show that it holds variables"
+                    )
+        return ""
 
 
 @dataclass
@@ -143,6 +155,7 @@ class _Functions:
 
     document: Document
     names: Names
+    attributes: _Attributes
 
     def __post_init__(self) -> None:
         self.known: dict[_Kind, str] = {}
@@ -152,7 +165,7 @@ class _Functions:
 
     def call(self, mixing: Mixing, line: int) -> str:
         target, source, share = mixing.target, mixing.source, mixing.share
-        attribute = _attribute(self.document, mixing)
+        attribute = self.attributes.of(mixing)
         kind = _Kind(attribute, bool(share), bool(share) and self.names.change(share, line))
         if kind not in self.known:
             wanted, taken = "mix_weights" if share else "copy_weights", self.known.values()
@@ -160,7 +173,7 @@ class _Functions:
         if kind.changing:
             cast = imports.spell(self.document, "tensorflow.cast")
             share = f"{cast}({share}, {cast.removesuffix('cast')}float64)"
-        given = (target.owner, source.owner) if attribute else (target.text, source.text)
+        given = (target.owner, source.owner) if attribute else (target.variables, source.variables)
         return f"{self.known[kind]}({', '.join(self._as_written(part) for part in (*given, share) if part)})"
 
     def _as_written(self, text: str) -> str:
@@ -188,17 +201,17 @@ class _Functions:
         yield f"{graphs} = {{}}"
         yield from ("", "")
         yield f"def {name}(target, source{', share' if kind.mixed else ''}):"
-        yield f"{indent}pair = tuple(map(id, [*target, *source]))"
-        yield f"{indent}if pair not in {graphs}:"
-        yield f"{indent}{indent}both = list(zip(target, source))"
+        yield f"{indent}pairs = list(zip(target, source))"
+        yield f"{indent}key = tuple((id(old), id(new)) for old, new in pairs)"
+        yield f"{indent}if key not in {graphs}:"
         yield ""
         yield f"{indent}{indent}@{self.traced}"
         yield f"{indent}{indent}def graph({share}):"
-        yield f"{indent}{indent}{indent}for old, new in both:"
+        yield f"{indent}{indent}{indent}for old, new in pairs:"
         yield f"{indent}{indent}{indent}{indent}old.assign({self._value(kind)})"
         yield ""
-        yield f"{indent}{indent}{graphs}[pair] = graph"
-        yield f"{indent}{graphs}[pair]({share})"
+        yield f"{indent}{indent}{graphs}[key] = graph"
+        yield f"{indent}{graphs}[key]({share})"
 
     def _value(self, kind: _Kind) -> str:
         if kind.changing:

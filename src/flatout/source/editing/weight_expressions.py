@@ -29,9 +29,8 @@ class Weights:
     """Whether it holds the arrays that `get_weights` returns."""
 
     @property
-    def text(self) -> str:
-        if self.read:
-            return f"{self.owner}.get_weights()"
+    def variables(self) -> str:
+        """How the list of the variables is written."""
         return f"{self.owner}.{self.attribute}" if self.attribute else self.owner
 
     @property
