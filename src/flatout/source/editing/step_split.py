@@ -8,27 +8,29 @@ it: neither a name nor an object that one of them changes is used by the other, 
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from flatout.model.errors import Internal
 from flatout.source import side_effects
-from flatout.source.editing.dataflow import LOOPS, Flow, called_name, reached
-from flatout.source.editing.graph_fit import UPDATES, VARIABLES, GraphFit, Obstacle, every, is_tape, opened
+from flatout.source.editing.dataflow import LOOPS, Flow, called_name
+from flatout.source.editing.graph_fit import GraphFit, Obstacle, is_tape, opened
+from flatout.source.editing.statement_effects import (
+    computes,
+    handed_on,
+    has_effect,
+    makes_text,
+    may_be_python,
+    objects,
+    updates,
+)
 
-_QUIET_BUILTINS = {"float", "int", "bool", "str", "len", "min", "max", "sum", "abs", "round", "list", "tuple", "range"}
-_QUIET_PACKAGES = ("numpy.", "time.", "tensorflow.", "keras.", "math.")
 _FILLS = {
     *("append", "appendleft", "extend", "insert", "pop", "popleft", "clear", "update", "add", "remove", "discard"),
     *("setdefault", "sort", "reverse", "fill", "put", "push", "store", "remember"),
 }
 _CLOCK = re.compile(r"\btime\.(time|perf_counter|monotonic)\(|\b(perf_counter|default_timer|datetime\.now)\(")
-_TOLD = {"name", "path", "shape", "dtype"}
-"""What a variable says of itself, whatever its value."""
-_SETTINGS = {"learning_rate", "lr", "name"}
-"""Attributes that an update of the weights does not change."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class _Item:
     effect: bool
     recorded: bool = False
     """It stands under a tape and may compute what the tape has to see."""
+    hands_on: frozenset[str] = frozenset()
+    """Objects that it gives to a function, which may change them."""
 
 
 def split(fit: GraphFit, region: Sequence[ast.stmt]) -> Split:
@@ -79,7 +83,7 @@ def split(fit: GraphFit, region: Sequence[ast.stmt]) -> Split:
         except NotSplit as refused:
             # A mean of losses that were pulled is no part of the graph either, though a graph could compute it.
             first, other = first or refused, refused.needed_by
-            if other is None or id(other) in python or not _may_be_python(fit, other):
+            if other is None or id(other) in python or not may_be_python(fit, other):
                 raise first from None
             python |= {id(other)}
 
@@ -124,7 +128,7 @@ def _items(
         obstacle = fit.obstacle([statement], fresh=made & side_effects.made_here(region))
         if obstacle is None and id(statement) in python:
             obstacle = Obstacle(statement.lineno, "goes on with what Python computes")
-        if obstacle is None and _makes_text(statement, made):
+        if obstacle is None and makes_text(statement, made):
             obstacle = Obstacle(statement.lineno, "makes text of what the step computes")
         if obstacle is None and _counts(statement, made):
             obstacle = Obstacle(statement.lineno, "counts in Python")
@@ -137,59 +141,24 @@ def _items(
             made |= {name for item in inner if item.obstacle is None for name in item.written}
             yield from inner
             continue
-        if obstacle is not None and (fit.has_tape(statement) or _updates(statement)):
+        if obstacle is not None and (fit.has_tape(statement) or updates(statement)):
             raise NotSplit(obstacle)
         flow = Flow([statement])
-        grown = set(_grown(statement))
-        uses, changes = _objects(fit, statement, obstacle is not None)
+        filled = set(grown(statement))
+        uses, changes = objects(fit, statement, obstacle is not None)
         if obstacle is None:
             made |= set(flow.written)
         yield _Item(
             statement,
             obstacle,
             frozenset(flow.read),
-            frozenset({*flow.written, *(name for name in grown if "." not in name)}),
+            frozenset({*flow.written, *(name for name in filled if "." not in name)}),
             uses,
-            changes | grown,
-            _has_effect(fit, statement),
-            under and _computes(fit, statement),
+            changes | filled,
+            has_effect(fit, statement),
+            under and computes(fit, statement),
+            handed_on(fit, statement) - made if obstacle is not None else frozenset(),
         )
-
-
-def _may_be_python(fit: GraphFit, statement: ast.stmt) -> bool:
-    """Whether a statement gives the same outside of the graph: it calls no model and draws nothing."""
-    if is_tape(statement) or fit.has_tape(statement) or _updates(statement):
-        return False
-    for call in (node for node in ast.walk(statement) if isinstance(node, ast.Call)):
-        dotted = fit.dotted(call.func)
-        if dotted.startswith(("tensorflow.random.", "keras.random.")):
-            return False
-        if not dotted.startswith(("tensorflow.", "keras.")) and not fit.makes_data(call):
-            return False
-    return True
-
-
-def _makes_text(statement: ast.stmt, made: frozenset[str]) -> bool:
-    """`f"{loss:.4f}"`, `"%.4f" % loss`, `"{}".format(loss)`: a tensor of a graph has no value to show."""
-    for node in ast.walk(statement):
-        shown: list[ast.expr] = []
-        if isinstance(node, ast.FormattedValue):
-            shown = [node.value]
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left):
-            shown = [node.right]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
-            shown = [*node.args, *(item.value for item in node.keywords)] if _is_text(node.func.value) else []
-        for part in shown:
-            told = {
-                id(inner.value) for inner in ast.walk(part) if isinstance(inner, ast.Attribute) and inner.attr in _TOLD
-            }
-            if any(isinstance(n, ast.Name) and n.id in made and id(n) not in told for n in ast.walk(part)):
-                return True
-    return False
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _counts(statement: ast.stmt, made: frozenset[str]) -> bool:
@@ -201,10 +170,6 @@ def _counts(statement: ast.stmt, made: frozenset[str]) -> bool:
     )
 
 
-def _updates(statement: ast.stmt) -> bool:
-    return any(isinstance(node, ast.Call) and called_name(node.func) in UPDATES for node in ast.walk(statement))
-
-
 def _against_up(item: _Item, earlier: Sequence[_Item], after: Sequence[_Item]) -> str | None:
     """Why an item cannot run before the graph."""
     if item.recorded:
@@ -214,6 +179,8 @@ def _against_up(item: _Item, earlier: Sequence[_Item], after: Sequence[_Item]) -
             return "it needs what the step computes"
         if item.written & (other.read | other.written) or item.uses & other.changes or item.changes & other.uses:
             return "the step needs it as it was before"
+        if item.hands_on & other.uses:
+            return "the step needs what it may change as it was before"
     for other in after:
         if item.effect and other.effect:
             return "it would overtake another statement"
@@ -242,13 +209,15 @@ def _against_down(item: _Item, later: Sequence[_Item]) -> str | None:
         changed = item.uses & other.changes
         if changed:
             return f"line {other.statement.lineno} changes {_listed(changed)}, which it uses"
-        filled = item.changes & other.uses & set(_grown(item.statement))
+        filled = item.changes & other.uses & set(grown(item.statement))
         if filled:
             return f"line {other.statement.lineno} needs {_listed(frozenset(filled))} from it"
+        if item.hands_on & other.uses:
+            return f"line {other.statement.lineno} uses {_listed(item.hands_on & other.uses)}, which it may change"
     return None
 
 
-def _grown(statement: ast.stmt) -> Iterator[str]:
+def grown(statement: ast.stmt) -> Iterator[str]:
     """What a statement fills or sets an element or an attribute of: `losses` of `losses.append(x)`, `self.seen`."""
     for node in ast.walk(statement):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS:
@@ -273,78 +242,3 @@ def _leaves(statement: ast.stmt) -> bool:
 
 def _listed(names: frozenset[str]) -> str:
     return ", ".join(sorted(names))
-
-
-def _objects(fit: GraphFit, statement: ast.stmt, host: bool) -> tuple[frozenset[str], frozenset[str]]:
-    """What a statement names, and what it changes: what it calls a method of, and whose variables it passes on."""
-    nodes = list(reached([statement], fit.definitions)) if host else list(ast.walk(statement))
-    uses: set[str] = set()
-    skipped = _named_only(statement)
-    for node in nodes:
-        if isinstance(node, ast.Attribute) and node.attr in _SETTINGS and isinstance(node.ctx, ast.Load):
-            skipped |= {id(inner) for inner in ast.walk(node)}
-    for node in nodes:
-        if isinstance(node, (ast.Name, ast.Attribute)) and id(node) not in skipped:
-            uses |= set(_chains(node, fit))
-    changes: set[str] = set()
-    if host or _updates(statement) or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
-        for call in (node for node in every([statement]) if isinstance(node, ast.Call)):
-            changes |= set(_chains(call.func, fit))
-        for node in every([statement]):
-            if isinstance(node, ast.Attribute) and node.attr in VARIABLES and id(node) not in skipped:
-                changes |= set(_chains(node.value, fit))
-    return frozenset(uses), frozenset(changes)
-
-
-def _named_only(statement: ast.stmt) -> set[int]:
-    """The variables of a model in `for g, v in zip(gradients, model.trainable_variables)`, where the loop asks a
-    variable for nothing but its name or its shape."""
-    found: set[int] = set()
-    for loop in ast.walk(statement):
-        if not isinstance(loop, (ast.For, ast.comprehension)):
-            continue
-        zipped = loop.iter.args if isinstance(loop.iter, ast.Call) and called_name(loop.iter) == "zip" else [loop.iter]
-        names = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
-        for name, given in zip(names, zipped, strict=False):
-            if isinstance(name, ast.Name) and isinstance(given, ast.Attribute) and given.attr in VARIABLES:
-                asked = [node for node in ast.walk(statement) if isinstance(node, ast.Attribute) and node.attr in _TOLD]
-                told = {id(node.value) for node in asked}
-                used = (node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id == name.id)
-                if all(id(node) in told or isinstance(node.ctx, ast.Store) for node in used):
-                    found |= {id(inner) for inner in ast.walk(given)}
-    return found
-
-
-def _chains(node: ast.expr, fit: GraphFit) -> Iterator[str]:
-    """`self.model.dense` → `self.model.dense`, `self.model`; nothing for what is imported."""
-    parts = node
-    while isinstance(parts, ast.Attribute):
-        parts = parts.value
-    if not isinstance(parts, ast.Name) or parts.id in fit.modules:
-        return
-    while isinstance(node, ast.Attribute):
-        yield ast.unparse(node)
-        node = node.value
-    if isinstance(node, ast.Name) and node.id not in ("self", "cls") and not hasattr(builtins, node.id):
-        yield node.id
-
-
-def _computes(fit: GraphFit, statement: ast.stmt) -> bool:
-    """Whether it may call a model or an op: all calls but those of Python, NumPy and of what makes data."""
-    return any(isinstance(node, ast.Call) and not fit.makes_data(node) for node in ast.walk(statement))
-
-
-def _has_effect(fit: GraphFit, statement: ast.stmt) -> bool:
-    """Whether something but the names it assigns may show that it ran."""
-    for node in ast.walk(statement):
-        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            return True
-        if not isinstance(node, ast.Call):
-            continue
-        dotted = f"{fit.dotted(node.func)}."
-        quiet = dotted.startswith(_QUIET_PACKAGES) and not dotted.startswith(("numpy.random.", "tensorflow.summary."))
-        name = called_name(node.func)
-        builtin = isinstance(node.func, ast.Name) and name in _QUIET_BUILTINS
-        if not (quiet or builtin or name in ("numpy", "item", "tolist", "astype", "reshape", "mean", "format")):
-            return True
-    return False
