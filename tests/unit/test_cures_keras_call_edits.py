@@ -6,6 +6,7 @@ import pytest
 
 from flatout.cures import direct_batch
 from flatout.cures._keras_call_edits import lines_of
+from flatout.cures.direct_batch.inject import sets_metrics_back
 from flatout.model.case import Case, Steps, Where
 from flatout.model.evidence.program import KerasCall
 from flatout.model.observed import Distribution
@@ -34,3 +35,18 @@ def test_metrics_that_keras_does_not_set_back_are_not_set_back(version, why):
     called = KerasCall("train_on_batch", calls=40, ms=1.0, batches=40, single=40, values=1, where=Where("/gan.py", 9))
     reason = direct_batch.skip(Case("run", environment={"keras_version": version}, evidence=(called,)))
     assert reason is None if why is None else why in (reason or "")
+
+
+class Newer:
+    def train_on_batch(self):
+        self.reset_metrics()
+
+
+class Older:
+    def train_on_batch(self):
+        return self.train_function()
+
+
+def test_the_lever_asks_keras_itself():
+    assert sets_metrics_back(Newer.train_on_batch)
+    assert not sets_metrics_back(Older.train_on_batch)

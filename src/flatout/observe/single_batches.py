@@ -49,6 +49,8 @@ class Signature:
         except TypeError:
             return None  # the program's own error
         given.pop("self", None)
+        if isinstance(given.get("batch_size"), Integral):
+            given["batch_size"] = int(given["batch_size"])  # of NumPy
         if not self._is_plain(given) or getattr(model, "_distribute_strategy", None) is not None:
             return None
         x, y, weights = (given.get(name) for name in ("x", "y", "sample_weight"))
@@ -56,10 +58,9 @@ class Signature:
             return None
         rows = _rows([value for value in (x, y, weights) if value is not None])
         size = given.get("batch_size") or (rows if given.get("steps") else DEFAULT_SIZE)
-        most = MOST_BATCHES if self.method == "predict" else 1
-        if not rows or not isinstance(size, Integral) or rows > int(size) * most:
+        if not rows or not isinstance(size, int) or rows > size * (MOST_BATCHES if self.method == "predict" else 1):
             return None
-        if rows > int(size) and sum(map(_bytes, _leaves(x))) > MOST_BYTES:
+        if rows > size and sum(map(_bytes, _leaves(x))) > MOST_BYTES:
             return None
         epochs = given.get("epochs", 1)
         if not isinstance(epochs, int) or epochs < 1 or (weights is not None and not is_array(y)):

@@ -26,7 +26,7 @@ def _install(injection: Injection, kind: str) -> None:
     excluded, graphs = Excluded(injection, method), BatchGraphs(f"{kind}_function")
 
     def wrap(original: Any) -> Any:
-        if "reset_metrics" not in inspect.unwrap(original).__code__.co_names:
+        if not sets_metrics_back(original):
             injection.note(f"this Keras sets no metrics back in {method}: they add up over its calls")
             return original
 
@@ -49,6 +49,11 @@ def _install(injection: Injection, kind: str) -> None:
         return call
 
     patch(f"{kind}-on-batch", wrap)
+
+
+def sets_metrics_back(method: Any) -> bool:
+    """Whether a call for one batch forgets the batches before. Keras does so from 3.15 on."""
+    return "reset_metrics" in inspect.unwrap(method).__code__.co_names
 
 
 HOOKS = Hooks(keras=on_keras)

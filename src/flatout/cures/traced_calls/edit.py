@@ -27,32 +27,9 @@ _AGAINST = re.compile(r"(?<!keras)\.losses\b|mask_zero|Masking\(|add_metric")
 _METHODS = {
     *("numpy", "append", "get", "items", "values", "keys", "format", "join", "reshape", "step", "sample", "reset"),
     *("fit", "predict", "train", "apply", "apply_gradients", "gradient", "watch", "squeeze", "astype", "mean", "sum"),
-    *(
-        "call",
-        "__call__",
-        "push",
-        "store",
-        "remember",
-        "extend",
-        "add",
-        "put",
-        "clip",
-        "prob",
-        "log_prob",
-        "max",
-        "min",
-    ),
-    *(
-        "transform",
-        "fit_transform",
-        "inverse_transform",
-        "write",
-        "update",
-        "update_state",
-        "argmax",
-        "flatten",
-        "item",
-    ),
+    *("call", "__call__", "push", "store", "remember", "extend", "add", "put", "clip", "prob", "log_prob", "max"),
+    *("min", "transform", "fit_transform", "inverse_transform", "write", "update", "update_state", "argmax", "item"),
+    *("flatten", "fit_generator"),
 }
 """Methods that are plainly no model."""
 

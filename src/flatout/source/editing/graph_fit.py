@@ -15,6 +15,10 @@ from flatout.source.editing.dataflow import FUNCTIONS, LOOPS, bound_in, called_n
 UPDATES = {"assign", "assign_add", "assign_sub", "apply_gradients", "apply", "update_state"}
 """Methods that end a step. A graph can run them too."""
 VARIABLES = {"trainable_variables", "trainable_weights", "variables", "weights"}
+_LIBRARIES = re.compile(r"(tensorflow\w*|tf_\w+|keras\w*)\.")
+"""Packages of operations. What any other one does for its effect alone, it does in Python."""
+_VALUES = re.compile(r"((tensorflow\.)?keras|tf_keras)\.backend\.(batch_)?[gs]et_value\b")
+"""Functions of Keras that need values."""
 _TO_PYTHON = {"numpy", "item", "tolist"}
 _OF_PYTHON = {"float", "int", "bool", "str", "next", "iter", "format"}
 _DRAWS = {
@@ -34,12 +38,8 @@ _QUIET = {"watch", "append", "extend", "insert", "gradient", "stop_recording", "
 _NOT_IN_A_FUNCTION = (ast.Return, ast.Break, ast.Continue, ast.Import, ast.ImportFrom, ast.ClassDef, *FUNCTIONS)
 _ARRAY_METHODS = {"astype", "copy", "append", "extend", "insert", "format", "items", "keys", "values", "get", "clear"}
 _DATA_OPS = re.compile(r"tensorflow\.(random|constant|convert_to_tensor|errors|data|summary|print|io)\b")
-_HOST_OPS = re.compile(
-    r"tensorflow\.(summary|print|io|train|profiler)\b|((tensorflow\.)?keras|tf_keras)\.backend\.(batch_)?[gs]et_value\b"
-)
-"""Operations of TensorFlow that belong behind the step, not into it, and those of Keras that need values."""
-_LIBRARIES = re.compile(r"(tensorflow\w*|tf_\w+|keras\w*)\.")
-"""Packages of operations. What any other one does for its effect alone, it does in Python."""
+_HOST_OPS = re.compile(r"tensorflow\.(summary|print|io|train|profiler)\b")
+"""Operations of TensorFlow that belong behind the step, not into it."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class GraphFit:
             return Obstacle(call.lineno, f"calls {text}, which gives something new each time")
         if dotted.startswith("numpy.") and not self._constant(call):
             return Obstacle(call.lineno, f"calls {text}")
-        if _HOST_OPS.match(dotted) or dotted.startswith("tensorflow.GradientTape."):
+        if _HOST_OPS.match(dotted) or _VALUES.match(dotted) or dotted.startswith("tensorflow.GradientTape."):
             return Obstacle(call.lineno, f"calls {text}")
         if method and (name in _HOST_METHODS or self.is_environment(call.func)):
             return Obstacle(call.lineno, f"calls {text}")
@@ -250,12 +250,6 @@ _KEYWORDS: dict[type[ast.AST], str] = {
 }
 
 
-def _stored(target: ast.expr) -> set[str]:
-    """Not `self` of `self.count`, nor `rows` of `rows[0]`."""
-    found = (node for node in ast.walk(target) if isinstance(node, ast.Name))
-    return {node.id for node in found if isinstance(node.ctx, ast.Store)}
-
-
 def every(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
     return (node for statement in body for node in ast.walk(statement))
 
@@ -271,3 +265,9 @@ def is_traced(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 def opened(node: ast.With) -> list[str]:
     """Names that a `with` binds."""
     return [name for item in node.items if item.optional_vars is not None for name in names_in(item.optional_vars)]
+
+
+def _stored(target: ast.expr) -> set[str]:
+    """Not `self` of `self.count`, nor `rows` of `rows[0]`."""
+    found = (node for node in ast.walk(target) if isinstance(node, ast.Name))
+    return {node.id for node in found if isinstance(node.ctx, ast.Store)}
