@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from flatout.cures import direct_batch
 from flatout.cures._keras_call_edits import lines_of
+from flatout.cures.direct_batch.inject import sets_metrics_back
 from flatout.model.case import Case, Steps, Where
 from flatout.model.evidence.program import KerasCall
 from flatout.model.observed import Distribution
@@ -26,3 +28,25 @@ def test_a_policy_that_was_hardly_called_is_replaced_beside_a_line_that_was(func
     targets = KerasCall("predict", calls=40, ms=1.0, batches=40, single=40, where=Where("/agent.py", 70, "learn"))
     assert lines_of(Case("tune", evidence=(policy, other, targets)), "/agent.py", "predict") == taken
     assert lines_of(Case("tune", evidence=(policy, other)), "/agent.py", "predict") == set()
+
+
+@pytest.mark.parametrize(("version", "why"), [("3.15.1", None), ("", None), ("3.10.0", "they add up"), ("3.9", "3.9")])
+def test_metrics_that_keras_does_not_set_back_are_not_set_back(version, why):
+    called = KerasCall("train_on_batch", calls=40, ms=1.0, batches=40, single=40, values=1, where=Where("/gan.py", 9))
+    reason = direct_batch.skip(Case("run", environment={"keras_version": version}, evidence=(called,)))
+    assert reason is None if why is None else why in (reason or "")
+
+
+class Newer:
+    def train_on_batch(self):
+        self.reset_metrics()
+
+
+class Older:
+    def train_on_batch(self):
+        return self.train_function()
+
+
+def test_the_lever_asks_keras_itself():
+    assert sets_metrics_back(Newer.train_on_batch)
+    assert not sets_metrics_back(Older.train_on_batch)

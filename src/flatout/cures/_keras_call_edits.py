@@ -51,16 +51,24 @@ def _is_served(item: KerasCall, served: Served) -> bool:
 
 def calls_at(document: Document, lines: set[int], method: str, case: Case) -> Iterator[cst.Call]:
     """The calls on these lines. Where a line has several, none is taken if the program has a method of that name
-    itself: which of them is Keras' own cannot be told."""
+    itself: which of them is Keras' own cannot be told, but for `self.predict(…)` of a class that defines it."""
     found = [
         call
         for call in document.all(cst.Call)
         if isinstance(call.func, cst.Attribute) and call.func.attr.value == method and lines & set(document.lines(call))
+        if not _is_of_own_class(document, call.func)
     ]
     for call in found:
         rivals = [other for other in found if set(document.lines(other)) & set(document.lines(call))]
         if len(rivals) == 1 or not defines(case, document.source, f"def {method}("):
             yield call
+
+
+def _is_of_own_class(document: Document, called: cst.Attribute) -> bool:
+    """`self.predict`, in a class that has a method of this name."""
+    holder = document.nearest(called, cst.ClassDef) if document.text(called.value) in ("self", "cls") else None
+    methods = holder.body.body if holder is not None else ()
+    return any(isinstance(node, cst.FunctionDef) and node.name.value == called.attr.value for node in methods)
 
 
 def defines(case: Case, source: str, text: str) -> bool:

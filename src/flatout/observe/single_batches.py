@@ -9,6 +9,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 DEFAULT_SIZE = 32
@@ -57,6 +58,8 @@ class Signature:
         except TypeError:
             return None  # the program's own error
         given.pop("self", None)
+        if isinstance(given.get("batch_size"), Integral):
+            given["batch_size"] = int(given["batch_size"])  # of NumPy
         if not self._is_plain(given) or getattr(model, "_distribute_strategy", None) is not None:
             return None
         x, y, weights = (given.get(name) for name in ("x", "y", "sample_weight"))

@@ -26,7 +26,10 @@ _READS = (
     *("json.load", "pickle.load"),
 )
 """Names under `_OUTSIDE` that only read, or wait."""
-_OUTSIDE = {"logging", "random", "time", "datetime", "wandb", "mlflow", "os", "sys", "csv", "json", "pickle", "tqdm"}
+_OUTSIDE = {
+    *("logging", "random", "time", "datetime", "wandb", "mlflow", "os", "sys", "csv", "json", "pickle", "tqdm", "gc"),
+    *("matplotlib", "seaborn", "neptune", "comet_ml", "clearml", "shutil", "subprocess", "requests"),
+}
 
 
 @functools.lru_cache(maxsize=1024)

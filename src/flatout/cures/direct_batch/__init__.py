@@ -11,7 +11,8 @@ returns, that is not fetched either.
 ## When it pays
 When batches are small and models too: on one machine `train_on_batch` of a network of three small layers took 2.2 ms,
 and 1.2 ms in one graph; each compiled metric adds half a millisecond to the former. `predict_on_batch` sets nothing
-back: it is one call of a graph already, and stays as it is.
+back: it is one call of a graph already, and stays as it is. Before Keras 3.15 the other two set nothing back either,
+their metrics add up over the calls: the cure changes nothing there.
 
 ## What it changes
 Nothing where all batches have one shape: the same graph of the step with the same variables. Where shapes vary,
@@ -30,18 +31,33 @@ loss = float(step(x, y)["loss"])
 
 from __future__ import annotations
 
+import re
+
+from flatout.cures import _frozen
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
 from flatout.model.evidence.program import BATCH_METHODS, KerasCall
 
+RESETS_SINCE = (3, 15)
+"""Keras before this version adds metrics up over the calls for single batches."""
+
 
 def skip(case: Case) -> str | None:
+    version = str(case.environment.get("keras_version") or "")
+    if version and tuple(map(int, re.findall(r"\d+", version)[:2])) < RESETS_SINCE:
+        return f"Keras {version} sets no metrics back in train_on_batch: they add up over its calls"
     seen = [item for item in case.evidence_of(KerasCall) if item.method in BATCH_METHODS and item.calls > 1]
     if not seen:
         return "neither train_on_batch nor test_on_batch is called again and again"
     if not any(item.single for item in seen):
         return "train_on_batch is called with class weights, or with data that are not arrays"
     return None
+
+
+def by_hand(case: Case, value: str) -> str:
+    from flatout.cures.direct_batch.edit import by_hand
+
+    return _frozen.told(by_hand, case)
 
 
 CURE = Cure(
@@ -51,4 +67,5 @@ CURE = Cure(
     skip=skip,
     conflicts=("free-compute",),
     after=("no-run-eagerly", "direct-fit"),
+    by_hand=by_hand,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +26,10 @@ def _install(injection: Injection, kind: str) -> None:
     excluded, graphs = Excluded(injection, method), BatchGraphs(f"{kind}_function")
 
     def wrap(original: Any) -> Any:
+        if not sets_metrics_back(original):
+            injection.note(f"this Keras sets no metrics back in {method}: they add up over its calls")
+            return original
+
         @functools.wraps(original)
         def call(self: Any, x: Any, y: Any = None, sample_weight: Any = None, *rest: Any, **more: Any) -> Any:
             data = (x, y, sample_weight)
@@ -44,6 +49,11 @@ def _install(injection: Injection, kind: str) -> None:
         return call
 
     patch(f"{kind}-on-batch", wrap)
+
+
+def sets_metrics_back(method: Any) -> bool:
+    """Whether a call for one batch forgets the batches before. Keras does so from 3.15 on."""
+    return "reset_metrics" in inspect.unwrap(method).__code__.co_names
 
 
 HOOKS = Hooks(keras=on_keras)

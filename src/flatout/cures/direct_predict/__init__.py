@@ -21,6 +21,7 @@ forecast = forward(window, training=False).numpy()        # or model.predict_on_
 
 from __future__ import annotations
 
+from flatout.cures import _frozen
 from flatout.cures._spec import Cure
 from flatout.model import queries
 from flatout.model.case import Case
@@ -36,6 +37,12 @@ def skip(case: Case) -> str | None:
     return None
 
 
+def by_hand(case: Case, value: str) -> str:
+    from flatout.cures.direct_predict.edit import by_hand
+
+    return _frozen.told(by_hand, case)
+
+
 CURE = Cure(
     does="call the model's graph instead of predict",
     equivalence="reassociated",
@@ -43,4 +50,5 @@ CURE = Cure(
     skip=skip,
     saves=("prediction",),
     after=("no-run-eagerly",),
+    by_hand=by_hand,
 )

@@ -4,39 +4,78 @@ from __future__ import annotations
 
 import libcst as cst
 
-from flatout.cures._keras_call_edits import Arguments, calls_at, lines_of
+from flatout.cures._keras_call_edits import Arguments, calls_at, defines, lines_of
 from flatout.model.case import Case
 from flatout.model.evidence.program import KerasCall
 from flatout.source.editing import calls, case_facts
 from flatout.source.editing.document import Document, read
 
-_ORDER = ("x", "batch_size", "verbose", "steps")
-_DROPPED = {"batch_size", "verbose"}
+_ORDER = ("x", "batch_size", "verbose", "steps", "callbacks")
+_DROPPED = {"batch_size", "verbose", "max_queue_size", "workers", "use_multiprocessing"}
+"""They say how rows are batched, loaded and shown. The last three are those of tf_keras."""
+_OWN = "def predict_on_batch("
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source) if "predict" in source else None
-    if document is None:
+    if document is None or defines(case, source, _OWN):
         return None
-    seen = lines_of(case, path, "predict")
-    if not any(item.single is not None for item in case.evidence_of(KerasCall)):
-        seen = set(case_facts.lines(case, path, "predict-in-loop"))  # a case of `check`, or an older one
+    seen = _lines(case, path)
     for call in calls_at(document, seen, "predict", case) if seen else ():
-        _rewrite(document, call)
+        if not _against(document, call):
+            _rewrite(document, call)
     return document.result()
 
 
+def by_hand(source: str, path: str, case: Case) -> str | None:
+    """Why the calls of this file stay as they are."""
+    document, seen = read(source), _lines(case, path)
+    if document is None or not seen:
+        return None
+    if defines(case, source, _OWN):
+        return "the program has a predict_on_batch of its own"
+    taken = list(calls_at(document, seen, "predict", case))
+    for line in sorted(seen):
+        here = [call for call in taken if line in document.lines(call)]
+        for call in here:
+            if why := _against(document, call):
+                return f"line {line} {why}"
+        if not here and "predict" in document.source.splitlines()[line - 1]:
+            return f"line {line} calls predict several times or by another name, and which one is Keras' is not known"
+    return None
+
+
+def _lines(case: Case, path: str) -> set[int]:
+    if any(item.single is not None for item in case.evidence_of(KerasCall)):
+        return lines_of(case, path, "predict")
+    return set(case_facts.lines(case, path, "predict-in-loop"))  # a case of `check`, or an older one
+
+
+def _against(document: Document, call: cst.Call) -> str:
+    """Why a call has to stay; empty where `predict` is given nothing but the rows and how to batch and show them."""
+    for arg in call.args:
+        known = calls.settings(document, arg.value) if arg.star == "**" else None
+        if arg.star and (known is None or not known <= _DROPPED):
+            return f"gives predict {arg.star}{document.text(arg.value)}, which may hold callbacks or steps"
+    arguments = _named(call)
+    if arguments.given.get("x") is None:
+        return "gives predict no rows"
+    for name, allowed in (("steps", ("1", "None")), ("callbacks", ("None", "[]", "()"))):
+        given = arguments.given.get(name)
+        if given is not None and (calls.literal(given.value) or document.text(given.value)) not in allowed:
+            return f"gives predict {name}={document.text(given.value)}"
+    others = set(arguments.given) - {"x", "steps", "callbacks"} - _DROPPED
+    return f"gives predict {', '.join(sorted(others))}" if others or not arguments.plain else ""
+
+
+def _named(call: cst.Call) -> Arguments:
+    return Arguments(call.with_changes(args=[arg for arg in call.args if arg.star != "**"]), _ORDER)
+
+
 def _rewrite(document: Document, call: cst.Call) -> None:
-    """Only where `predict` is given nothing but the rows and how to batch and show them."""
-    arguments = Arguments(call, _ORDER)
-    kept = arguments.given.get("x")
-    steps = arguments.given.get("steps")
-    if kept is None or not isinstance(call.func, cst.Attribute):
-        return
-    if not arguments.only({"x", *_DROPPED, "steps"}) or (steps and calls.literal(steps.value) not in ("1", "None")):
-        return
-    document.insert(document.span(call.func.attr)[1], "_on_batch")
-    keep_only(document, call, [kept])
+    if isinstance(call.func, cst.Attribute):
+        document.insert(document.span(call.func.attr)[1], "_on_batch")
+        keep_only(document, call, [_named(call).given["x"]])
 
 
 def keep_only(document: Document, call: cst.Call, kept: list[cst.Arg]) -> None:

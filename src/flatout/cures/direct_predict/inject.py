@@ -13,6 +13,7 @@ from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch
 from flatout.observe.single_batches import Signature
+from flatout.source import users_code
 
 
 def on_keras(injection: Injection, module: ModuleType) -> None:
@@ -54,6 +55,9 @@ def _install(injection: Injection, key: str) -> None:
 def _is_ready(model: Any) -> bool:
     if not getattr(model, "built", False) or getattr(model, "run_eagerly", False):
         return False
+    code = getattr(type(model).predict_on_batch, "__code__", None)
+    if code is not None and users_code.is_users(code):
+        return False  # it may do something else than `predict`
     return int(getattr(model, "_steps_per_execution", None) or 1) == 1  # tf_keras would look for as many batches
 
 

@@ -2,7 +2,8 @@
 
 ## What it does
 As an edit, a copy by `get_weights` and `set_weights`, a soft update written with NumPy, or a loop of `assign` becomes
-one traced function that assigns all weights. Injected into a running program, `get_weights` and `set_weights` read
+one traced function that assigns all weights. A share that changes while the program runs is passed as a tensor, as
+each number of Python would be traced anew. Injected into a running program, `get_weights` and `set_weights` read
 and write the variables directly, without the checks and conversions that Keras makes for each of them.
 
 ## When it pays
@@ -26,6 +27,7 @@ mix_weights(target, model, tau)
 
 from __future__ import annotations
 
+from flatout.cures import _frozen
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerLine
@@ -43,4 +45,16 @@ def skip(case: Case) -> str | None:
     return "weights are not copied again and again"
 
 
-CURE = Cure(does="copy weights without a detour through Python", equivalence="reassociated", side="host", skip=skip)
+def by_hand(case: Case, value: str) -> str:
+    from flatout.cures.mix_weights.edit import by_hand
+
+    return _frozen.told(by_hand, case)
+
+
+CURE = Cure(
+    does="copy weights without a detour through Python",
+    equivalence="reassociated",
+    side="host",
+    skip=skip,
+    by_hand=by_hand,
+)

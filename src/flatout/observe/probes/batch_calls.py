@@ -80,11 +80,11 @@ def _is_plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def _values(model: Any, result: Any) -> int:
-    """With several outputs Keras sorts the values by other names than those of the logs."""
+    """Not of two values of a model with several outputs: which of them comes first is seen by their names only."""
     if isinstance(result, float):
         return 1
     outputs = getattr(model, "outputs", None) or ()
-    return len(result) if isinstance(result, list) and len(outputs) == 1 else 0
+    return len(result) if isinstance(result, list) and (len(outputs) == 1 or len(result) > 2) else 0
 
 
 PROBE = Probe("batch_calls", keras=on_keras)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from flatout.source.editing.document import Document
@@ -17,6 +19,32 @@ def keyword(call: cst.Call, name: str) -> cst.Arg | None:
 def takes_unknown(call: cst.Call) -> bool:
     """`**settings` may contain any keyword."""
     return any(arg.star == "**" for arg in call.args)
+
+
+def settings(document: Document, node: cst.BaseExpression) -> set[str] | None:
+    """The keywords that `**settings` holds; None where the file does not show them all."""
+    text = document.text(node)
+    if isinstance(node, (cst.Name, cst.Attribute)):
+        bound = [assign.value for assign in document.all(cst.Assign) if _names(document, assign) == [text]]
+        changed = re.search(
+            rf"(?<![\w.]){re.escape(text)}\s*(\[|\.\s*(update|setdefault|pop|clear)\b|\|=)", document.source
+        )
+        if len(bound) != 1 or changed or any(param.name.value == text for param in document.all(cst.Param)):
+            return None
+        node = bound[0]
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "dict":
+        plain = all(arg.keyword is not None for arg in node.args)
+        return {arg.keyword.value for arg in node.args if arg.keyword is not None} if plain else None
+    if not isinstance(node, cst.Dict):
+        return None
+    keys = [item.key for item in node.elements if isinstance(item, cst.DictElement)]
+    if len(keys) != len(node.elements) or not all(isinstance(key, cst.SimpleString) for key in keys):
+        return None
+    return {str(key.evaluated_value) for key in keys if isinstance(key, cst.SimpleString)}
+
+
+def _names(document: Document, assign: cst.Assign) -> list[str]:
+    return [document.text(target.target) for target in assign.targets]
 
 
 def literal(node: cst.CSTNode) -> str:

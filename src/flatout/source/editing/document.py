@@ -56,6 +56,8 @@ class Document:
         self.indent = self.tree.default_indent
         self._starts = [0, *(match.end() for match in _NEWLINE.finditer(source))]
         self._changes: list[tuple[int, int, str]] = []
+        self.imported: set[str] = set()
+        """Imports that were added, each once."""
 
     def all(self, *kinds: type[Node]) -> Iterator[Node]:
         """Nodes of these kinds in the order in which they end."""

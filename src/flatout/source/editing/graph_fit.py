@@ -14,6 +14,11 @@ from flatout.source.editing.dataflow import FUNCTIONS, LOOPS, bound_in, called_n
 
 UPDATES = {"assign", "assign_add", "assign_sub", "apply_gradients", "apply", "update_state"}
 """Methods that end a step. A graph can run them too."""
+VARIABLES = {"trainable_variables", "trainable_weights", "variables", "weights"}
+_LIBRARIES = re.compile(r"(tensorflow\w*|tf_\w+|keras\w*)\.")
+"""Packages of operations. What any other one does for its effect alone, it does in Python."""
+_VALUES = re.compile(r"((tensorflow\.)?keras|tf_keras)\.backend\.(batch_)?[gs]et_value\b")
+"""Functions of Keras that need values."""
 _TO_PYTHON = {"numpy", "item", "tolist"}
 _OF_PYTHON = {"float", "int", "bool", "str", "next", "iter", "format"}
 _DRAWS = {
@@ -75,11 +80,11 @@ class GraphFit:
         found: dict[str, list[ast.expr]] = {}
         for node in ast.walk(self.module):
             if isinstance(node, ast.Assign):
-                names, value = {name for target in node.targets for name in names_in(target)}, node.value
+                names, value = {name for target in node.targets for name in _stored(target)}, node.value
             elif isinstance(node, (ast.AugAssign, ast.AnnAssign)) and node.value is not None:
-                names, value = set(names_in(node.target)), node.value
+                names, value = _stored(node.target), node.value
             elif isinstance(node, ast.For):
-                names, value = set(names_in(node.target)), node.iter
+                names, value = _stored(node.target), node.iter
             else:
                 continue
             for name in names:
@@ -148,7 +153,7 @@ class GraphFit:
             return Obstacle(call.lineno, f"calls {text}, which gives something new each time")
         if dotted.startswith("numpy.") and not self._constant(call):
             return Obstacle(call.lineno, f"calls {text}")
-        if _HOST_OPS.match(dotted) or dotted.startswith("tensorflow.GradientTape."):
+        if _HOST_OPS.match(dotted) or _VALUES.match(dotted) or dotted.startswith("tensorflow.GradientTape."):
             return Obstacle(call.lineno, f"calls {text}")
         if method and (name in _HOST_METHODS or self.is_environment(call.func)):
             return Obstacle(call.lineno, f"calls {text}")
@@ -163,9 +168,13 @@ class GraphFit:
     def unused_result(self, statement: ast.Expr, own: set[str]) -> Obstacle | None:
         """A call for its effect alone, other than an update, a metric or an op."""
         call = statement.value
-        if not isinstance(call, ast.Call) or self.dotted(call.func):
+        if not isinstance(call, ast.Call):
             return None
-        name = called_name(call.func)
+        dotted, name = self.dotted(call.func), called_name(call.func)
+        if dotted and not _LIBRARIES.match(f"{dotted}.") and not self._passes_variables(call):
+            return Obstacle(statement.lineno, f"calls {ast.unparse(call.func)[:60]}")
+        if dotted:
+            return None
         if name in UPDATES or name in _QUIET or self.definitions.get(name):
             return None
         if isinstance(call.func, ast.Attribute) and side_effects.root(call.func) in own:
@@ -175,6 +184,12 @@ class GraphFit:
         if isinstance(call.func, ast.Attribute) and self.is_metric(ast.unparse(call.func)):
             return None
         return Obstacle(statement.lineno, f"calls {ast.unparse(call.func)[:60]}")
+
+    @staticmethod
+    def _passes_variables(call: ast.Call) -> bool:
+        """Whether a function elsewhere may be the update: `update(optimizer, gradients, model.trainable_variables)`."""
+        attributes = (node.attr for node in ast.walk(call) if isinstance(node, ast.Attribute))
+        return any(name in VARIABLES for name in attributes)
 
     def called(self, call: ast.Call) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Functions of this file that a call may run and that are not traced."""
@@ -311,3 +326,9 @@ def is_traced(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 def opened(node: ast.With) -> list[str]:
     """Names that a `with` binds."""
     return [name for item in node.items if item.optional_vars is not None for name in names_in(item.optional_vars)]
+
+
+def _stored(target: ast.expr) -> set[str]:
+    """Not `self` of `self.count`, nor `rows` of `rows[0]`."""
+    found = (node for node in ast.walk(target) if isinstance(node, ast.Name))
+    return {node.id for node in found if isinstance(node.ctx, ast.Store)}

@@ -93,6 +93,9 @@ def _calls(document: Document, seen: Sequence[Binding], package: str) -> str:
 
 def add_import(document: Document, line: str) -> None:
     """Add an import below the last import at the top of the file, or below the docstring."""
+    if line in document.imported:
+        return
+    document.imported.add(line)
     last = last_import(document)
     if last is not None:
         statements.after(document, last, line)

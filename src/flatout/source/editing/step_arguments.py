@@ -254,8 +254,12 @@ def counters(loop: ast.AST) -> set[str]:
         elif called_name(loop.iter.func) == "enumerate" and isinstance(target, ast.Tuple):
             found |= set(names_in(target.elts[0]))
     for node in ast.walk(loop):
-        if isinstance(node, ast.AugAssign) and isinstance(node.value, ast.Constant):
-            found |= set(names_in(node.target))
+        if (
+            isinstance(node, ast.AugAssign)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.target, ast.Name)
+        ):
+            found.add(node.target.id)
     while True:  # numbers that are computed from those
         more = {
             node.targets[0].id

@@ -8,23 +8,29 @@ it: neither a name nor an object that one of them changes is used by the other, 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from flatout.model.errors import Internal
 from flatout.source import side_effects
-from flatout.source.editing.dataflow import LOOPS, Flow, called_name, reached
-from flatout.source.editing.graph_fit import UPDATES, GraphFit, Obstacle, every, is_tape, opened
+from flatout.source.editing.dataflow import LOOPS, Flow, called_name
+from flatout.source.editing.graph_fit import GraphFit, Obstacle, is_tape, opened
+from flatout.source.editing.statement_effects import (
+    computes,
+    handed_on,
+    has_effect,
+    makes_text,
+    may_be_python,
+    objects,
+    updates,
+)
 
-_QUIET_BUILTINS = {"float", "int", "bool", "str", "len", "min", "max", "sum", "abs", "round", "list", "tuple", "range"}
-_QUIET_PACKAGES = ("numpy.", "time.", "tensorflow.", "keras.", "math.")
 _FILLS = {
     *("append", "appendleft", "extend", "insert", "pop", "popleft", "clear", "update", "add", "remove", "discard"),
     *("setdefault", "sort", "reverse", "fill", "put", "push", "store", "remember"),
 }
-_VARIABLES = {"trainable_variables", "trainable_weights", "variables", "weights"}
-_SETTINGS = {"learning_rate", "lr", "name"}
-"""Attributes that an update of the weights does not change."""
+_CLOCK = re.compile(r"\btime\.(time|perf_counter|monotonic)\(|\b(perf_counter|default_timer|datetime\.now)\(")
 
 
 @dataclass(frozen=True)
@@ -40,9 +46,11 @@ class Split:
 class NotSplit(Internal):
     """The statements cannot be separated; the obstacle says where."""
 
-    def __init__(self, obstacle: Obstacle) -> None:
+    def __init__(self, obstacle: Obstacle, needed_by: ast.stmt | None = None) -> None:
+        """`needed_by`: the statement of the graph that goes on with what Python computes, or is in its way."""
         super().__init__(obstacle.text)
         self.obstacle = obstacle
+        self.needed_by = needed_by
 
 
 @dataclass(frozen=True)
@@ -61,11 +69,26 @@ class _Item:
     effect: bool
     recorded: bool = False
     """It stands under a tape and may compute what the tape has to see."""
+    hands_on: frozenset[str] = frozenset()
+    """Objects that it gives to a function, which may change them."""
 
 
 def split(fit: GraphFit, region: Sequence[ast.stmt]) -> Split:
     """Raises `NotSplit` where a statement can be moved neither up nor down."""
-    items = list(_items(fit, region, frozenset()))
+    python = frozenset[int]()
+    first: NotSplit | None = None
+    while True:
+        try:
+            return _divided(list(_items(fit, region, frozenset(), python=python)))
+        except NotSplit as refused:
+            # A mean of losses that were pulled is no part of the graph either, though a graph could compute it.
+            first, other = first or refused, refused.needed_by
+            if other is None or id(other) in python or not may_be_python(fit, other):
+                raise first from None
+            python |= {id(other)}
+
+
+def _divided(items: Sequence[_Item]) -> Split:
     graph = [item for item in items if item.obstacle is None]
     before: list[_Item] = []
     after: list[_Item] = []
@@ -82,7 +105,8 @@ def split(fit: GraphFit, region: Sequence[ast.stmt]) -> Split:
         if down is not None and item.recorded and not _leaves(item.statement):
             down = "it computes under the tape what the step needs"
         if down is not None:
-            raise NotSplit(Obstacle(item.obstacle.line, f"{item.obstacle.what}; {down}"))
+            blocking = (other.statement for other in later if _against_down(item, [other]) is not None)
+            raise NotSplit(Obstacle(item.obstacle.line, f"{item.obstacle.what}; {down}"), next(blocking, None))
         after.append(item)
     return Split(
         tuple(item.statement for item in before),
@@ -91,10 +115,21 @@ def split(fit: GraphFit, region: Sequence[ast.stmt]) -> Split:
     )
 
 
-def _items(fit: GraphFit, region: Sequence[ast.stmt], made: frozenset[str], under: bool = False) -> Iterator[_Item]:
-    """`made`: names that statements of the graph have written so far; `under`: whether a tape is open."""
+def _items(
+    fit: GraphFit,
+    region: Sequence[ast.stmt],
+    made: frozenset[str],
+    under: bool = False,
+    python: frozenset[int] = frozenset(),
+) -> Iterator[_Item]:
+    """`made`: names that statements of the graph have written so far; `under`: whether a tape is open; `python`:
+    statements that go on with what Python computes."""
     for statement in region:
         obstacle = fit.obstacle([statement], fresh=made & side_effects.made_here(region))
+        if obstacle is None and id(statement) in python:
+            obstacle = Obstacle(statement.lineno, "goes on with what Python computes")
+        if obstacle is None and makes_text(statement, made):
+            obstacle = Obstacle(statement.lineno, "makes text of what the step computes")
         if obstacle is None and _counts(statement, made):
             obstacle = Obstacle(statement.lineno, "counts in Python")
         if obstacle is not None and is_tape(statement) and isinstance(statement, ast.With):
@@ -102,15 +137,15 @@ def _items(fit: GraphFit, region: Sequence[ast.stmt], made: frozenset[str], unde
             yield _Item(
                 statement, None, frozenset(flow.read), frozenset(opened(statement)), frozenset(), frozenset(), False
             )
-            inner = list(_items(fit, statement.body, made | set(opened(statement)), under=True))
+            inner = list(_items(fit, statement.body, made | set(opened(statement)), True, python))
             made |= {name for item in inner if item.obstacle is None for name in item.written}
             yield from inner
             continue
-        if obstacle is not None and (fit.has_tape(statement) or _updates(statement)):
+        if obstacle is not None and (fit.has_tape(statement) or updates(statement)):
             raise NotSplit(obstacle)
         flow = Flow([statement])
         filled = set(grown(statement))
-        uses, changes = _objects(fit, statement, obstacle is not None)
+        uses, changes = objects(fit, statement, obstacle is not None)
         if obstacle is None:
             made |= set(flow.written)
         yield _Item(
@@ -120,8 +155,9 @@ def _items(fit: GraphFit, region: Sequence[ast.stmt], made: frozenset[str], unde
             frozenset({*flow.written, *(name for name in filled if "." not in name)}),
             uses,
             changes | filled,
-            _has_effect(fit, statement),
-            under and _computes(fit, statement),
+            has_effect(fit, statement),
+            under and computes(fit, statement),
+            handed_on(fit, statement) - made if obstacle is not None else frozenset(),
         )
 
 
@@ -134,10 +170,6 @@ def _counts(statement: ast.stmt, made: frozenset[str]) -> bool:
     )
 
 
-def _updates(statement: ast.stmt) -> bool:
-    return any(isinstance(node, ast.Call) and called_name(node.func) in UPDATES for node in ast.walk(statement))
-
-
 def _against_up(item: _Item, earlier: Sequence[_Item], after: Sequence[_Item]) -> str | None:
     """Why an item cannot run before the graph."""
     if item.recorded:
@@ -147,12 +179,19 @@ def _against_up(item: _Item, earlier: Sequence[_Item], after: Sequence[_Item]) -
             return "it needs what the step computes"
         if item.written & (other.read | other.written) or item.uses & other.changes or item.changes & other.uses:
             return "the step needs it as it was before"
+        if item.hands_on & other.uses:
+            return "the step needs what it may change as it was before"
     for other in after:
         if item.effect and other.effect:
             return "it would overtake another statement"
         if item.read & other.written or item.written & (other.read | other.written):
             return "it would overtake another statement"
+        if item.uses & other.changes or item.changes & other.uses:
+            return "it would overtake another statement"
     started = any(not is_tape(other.statement) for other in earlier)
+    computed = started or any(other.uses for other in earlier)  # the head of a tape that was divided uses nothing
+    if computed and _CLOCK.search(ast.unparse(item.statement)):
+        return "it reads the clock within the step"
     return "it ends the step early" if started and _leaves(item.statement) else None
 
 
@@ -173,6 +212,8 @@ def _against_down(item: _Item, later: Sequence[_Item]) -> str | None:
         filled = item.changes & other.uses & set(grown(item.statement))
         if filled:
             return f"line {other.statement.lineno} needs {_listed(frozenset(filled))} from it"
+        if item.hands_on & other.uses:
+            return f"line {other.statement.lineno} uses {_listed(item.hands_on & other.uses)}, which it may change"
     return None
 
 
@@ -181,7 +222,12 @@ def grown(statement: ast.stmt) -> Iterator[str]:
     for node in ast.walk(statement):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS:
             yield ast.unparse(node.func.value)
-        elif isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
+        elif isinstance(node, ast.Call) and called_name(node.func) == "set_value" and node.args:
+            yield ast.unparse(getattr(node.args[0], "value", node.args[0]))
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            yield ast.unparse(node if own else node.value)  # `self.count` has nothing to do with `self.model`
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
             yield ast.unparse(node.value)
 
 
@@ -196,64 +242,3 @@ def _leaves(statement: ast.stmt) -> bool:
 
 def _listed(names: frozenset[str]) -> str:
     return ", ".join(sorted(names))
-
-
-def _objects(fit: GraphFit, statement: ast.stmt, host: bool) -> tuple[frozenset[str], frozenset[str]]:
-    """What a statement names, and what it changes: what it calls a method of, and whose variables it passes on."""
-    nodes = list(reached([statement], fit.definitions)) if host else list(ast.walk(statement))
-    uses: set[str] = set()
-    skipped: set[int] = set()
-    for node in nodes:
-        if isinstance(node, ast.Attribute) and node.attr in _SETTINGS and isinstance(node.ctx, ast.Load):
-            skipped |= {id(inner) for inner in ast.walk(node)}
-    for node in nodes:
-        if isinstance(node, (ast.Name, ast.Attribute)) and id(node) not in skipped:
-            uses |= set(_chains(node, fit))
-    changes: set[str] = set()
-    if host or _updates(statement) or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
-        for call in (node for node in every([statement]) if isinstance(node, ast.Call)):
-            changes |= set(_chains(call.func, fit))
-        for node in every([statement]):
-            if isinstance(node, ast.Attribute) and node.attr in (
-                "trainable_variables",
-                "trainable_weights",
-                "variables",
-                "weights",
-            ):
-                changes |= set(_chains(node.value, fit))
-    return frozenset(uses), frozenset(changes)
-
-
-def _chains(node: ast.expr, fit: GraphFit) -> Iterator[str]:
-    """`self.model.dense` → `self.model.dense`, `self.model`; nothing for what is imported."""
-    parts = node
-    while isinstance(parts, ast.Attribute):
-        parts = parts.value
-    if not isinstance(parts, ast.Name) or parts.id in fit.modules:
-        return
-    while isinstance(node, ast.Attribute):
-        yield ast.unparse(node)
-        node = node.value
-    if isinstance(node, ast.Name) and node.id not in ("self", "cls"):
-        yield node.id
-
-
-def _computes(fit: GraphFit, statement: ast.stmt) -> bool:
-    """Whether it may call a model or an op: all calls but those of Python, NumPy and of what makes data."""
-    return any(isinstance(node, ast.Call) and not fit.makes_data(node) for node in ast.walk(statement))
-
-
-def _has_effect(fit: GraphFit, statement: ast.stmt) -> bool:
-    """Whether something but the names it assigns may show that it ran."""
-    for node in ast.walk(statement):
-        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            return True
-        if not isinstance(node, ast.Call):
-            continue
-        dotted = f"{fit.dotted(node.func)}."
-        quiet = dotted.startswith(_QUIET_PACKAGES) and not dotted.startswith(("numpy.random.", "tensorflow.summary."))
-        name = called_name(node.func)
-        builtin = isinstance(node.func, ast.Name) and name in _QUIET_BUILTINS
-        if not (quiet or builtin or name in ("numpy", "item", "tolist", "astype", "reshape", "mean", "format")):
-            return True
-    return False
