@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import re
 from collections.abc import Iterator
@@ -13,8 +14,10 @@ from flatout.cures.traced_calls import OFTEN
 from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerLine
 from flatout.source import side_effects
-from flatout.source.editing import case_facts, imports, layer_losses, statements, tf_functions
+from flatout.source.editing import calls, case_facts, imports, layer_losses, statements, tf_functions
 from flatout.source.editing.document import Document, free, read
+from flatout.source.editing.graph_fit import fit_of
+from flatout.source.editing.value_kinds import Kinds
 
 _AGAINST = re.compile(r"mask_zero|Masking\(|add_metric")
 """What a traced call leaves behind in its graph, where eager code would look for it: masks, metrics of layers."""
@@ -35,7 +38,8 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source) if lines else None
     if document is None or not _may_be_traced(case, source, path):
         return None
-    chosen = [call for line in sorted(lines) for call in _calls(document, line)]
+    kinds = Kinds(fit_of(ast.parse(source)))
+    chosen = [call for line in sorted(lines) for call in _calls(document, line) if _has_flags(document, call, kinds)]
     chosen = list(dict.fromkeys(chosen))
     if not chosen:
         return None
@@ -69,6 +73,20 @@ def _calls(document: Document, line: int) -> Iterator[cst.Call]:
         yield found[0]
 
 
+def _has_flags(document: Document, call: cst.Call, kinds: Kinds) -> bool:
+    """Whether `training` is plainly True or False. A tensor is no key: there is a graph for each value."""
+    around = document.nearest(call, cst.FunctionDef)
+    name = around.name.value if around is not None else ""
+    functions = [*kinds.fit.definitions.get(name, ()), kinds.fit.module]
+    for arg in call.args[1:]:
+        text = document.text(arg.value)
+        if calls.literal(arg.value) in ("True", "False", "None"):
+            continue
+        if not text.isidentifier() or not any(kinds.is_flag(text, function) for function in functions):
+            return False
+    return True
+
+
 def _like_a_model(document: Document, call: cst.Call) -> bool:
     """`model(x)`, `self.actor(x, training=True)`: a name that nothing in the file defines as a function or imports."""
     if document.dotted(call.func) or not call.args or call.args[0].keyword is not None or call.args[0].star:
@@ -95,9 +113,9 @@ def _defined(document: Document) -> set[str]:
     return own | {binding.name for binding in imports.bindings(document)}
 
 
-def _define(document: Document, name: str, calls: list[cst.Call]) -> None:
+def _define(document: Document, name: str, made: list[cst.Call]) -> None:
     """`traced`, above the first statement of the module that needs it."""
-    first = min(document.line(call) for call in calls)
+    first = min(document.line(call) for call in made)
     above = next(item for item in document.tree.body if first in document.lines(item))
     indent = document.indent
     traced = imports.spell(document, tf_functions.TRACED)
