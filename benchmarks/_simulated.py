@@ -67,6 +67,7 @@ class SimulatedStarter:
     """Draws the effect of a process in place of starting one."""
 
     memory_limit = None
+    keeps = False
 
     def __init__(self) -> None:
         self.took: list[float] = [5.0]

@@ -57,7 +57,11 @@
         ├── ServerGone            process: no fork server, or no longer
         ├── Fallen                tune: a claim that the whole program did not bear out
         │   ├── Different         tune: the changed program ends with other results
+        │   ├── GaveUp            tune: a lever of it was not at work to the end
+        │   ├── Slower            tune: its runs take longer
         │   └── Unseen            tune: it fails, and the original was not seen to end
+        ├── NotPlain              trial: a value of a notebook's cell that cannot be kept
+        ├── _Opaque               trial: a value of it that no digest can be made of
         ├── Ended                 trial: a program that ended by itself
         └── Overdue               trial: a program that did not answer in time
 

@@ -53,7 +53,8 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     start = document.line_start(document.span(below)[0])
     indentation = document.indentation(start)
     traced = imports.spell(document, tf_functions.TRACED, definition)
-    relaxed = "(reduce_retracing=True)" if _shapes_may_vary(source, path, case, int(line)) else ""
+    vary = not tf_functions.takes_any(definition) and _shapes_may_vary(source, path, case, int(line))
+    relaxed = "(reduce_retracing=True)" if vary else ""
     document.insert(start, f"{indentation}@{traced}{relaxed}{document.newline}")
     number_arguments.pass_tensors(document, definition, _frozen.others(source, path, case))
     return document.result()

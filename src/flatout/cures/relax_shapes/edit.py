@@ -36,6 +36,8 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
 def _relax(document: Document, function: Function) -> None:
     line = function.where.line if function.where is not None else None
     definition = tf_functions.definition(document, line or 0)
+    if definition is not None and tf_functions.takes_any(definition):
+        return
     given = tf_functions.decorator(document, definition) if definition is not None else None
     made = [given.decorator] if given is not None else list(tf_functions.wrappings(document, function.name))
     if any(isinstance(call, cst.Call) and _says_already(call) for call in made):

@@ -17,9 +17,11 @@ from flatout.source import side_effects
 from flatout.source.editing import calls, case_facts, imports, layer_losses, statements, tf_functions
 from flatout.source.editing.dataflow import LOOPS, names_in
 from flatout.source.editing.document import Document, free, read
+from flatout.source.editing.graph_fit import fit_of
 from flatout.source.editing.models import Models
 from flatout.source.editing.project import Project
 from flatout.source.editing.step_arguments import counters
+from flatout.source.editing.value_kinds import Kinds
 
 _AGAINST = re.compile(r"mask_zero|Masking\(|add_metric")
 """What a traced call leaves behind in its graph, where eager code would look for it: masks, metrics of layers."""
@@ -91,6 +93,7 @@ class _Search:
         self.document, self.path = document, path
         self.models = Models(project)
         self.counted = _counted(document)
+        self.kinds = Kinds(fit_of(ast.parse(document.source)))
 
     def calls(self, line: int) -> Iterator[cst.Call]:
         """All that the program's files show to be models; else the one call on this line that can be a model's."""
@@ -100,7 +103,7 @@ class _Search:
         plain = [call for call in likely if _is_plain(call)]
         chosen = known or plain or likely
         if len({self.document.text(call.func) for call in chosen}) == 1 or known:
-            yield from (call for call in chosen if not self._number(call))
+            yield from (call for call in chosen if not self._number(call) and not self._mode(call))
 
     def _found(self, line: int) -> list[cst.Call]:
         """Not what is called to get a model: `find(name)` of `find(name)(x)`."""
@@ -114,6 +117,8 @@ class _Search:
             number = self._number(call) if self._is_model(call) or _like_a_model(self.document, call) else ""
             if number:
                 return f"passes the number {number} to a model, for which each value would be traced again"
+            if mode := self._mode(call):
+                return f"passes training={mode}, which is not plainly True or False"
         if any(_like_a_model(self.document, call) for call in found):
             return "makes several calls, and the program's files do not show which of them is a model's"
         return "calls a model in a way that is not read: write `f = tf.function(model)` where it is made, and call that"
@@ -126,6 +131,21 @@ class _Search:
         """A number of Python that counts, among what it is given."""
         given = (arg.value.value for arg in call.args if isinstance(arg.value, cst.Name))
         return next((name for name in given if name in self.counted), "")
+
+    def _mode(self, call: cst.Call) -> str:
+        """What `training` is, where that is not plainly True or False. A tensor is no key: there is a graph for each."""
+        around = self.document.nearest(call, cst.FunctionDef)
+        fit = self.kinds.fit
+        functions = [*fit.definitions.get(around.name.value if around is not None else "", ()), fit.module]
+        for arg in call.args:
+            text = self.document.text(arg.value)
+            if arg.keyword is None or arg.keyword.value != "training":
+                continue
+            if calls.literal(arg.value) in ("True", "False", "None"):
+                continue
+            if not text.isidentifier() or not any(self.kinds.is_flag(text, function) for function in functions):
+                return text[:40]
+        return ""
 
 
 def _counted(document: Document) -> set[str]:

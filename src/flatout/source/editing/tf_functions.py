@@ -53,6 +53,12 @@ def parameters(node: cst.FunctionDef) -> list[str]:
     return [p.name.value for p in (*given.posonly_params, *given.params)]
 
 
+def takes_any(node: cst.FunctionDef) -> bool:
+    """`*args` or `**kwargs`. With `reduce_retracing`, a call with another number of them than before is an IndexError
+    in TensorFlow."""
+    return isinstance(node.params.star_arg, cst.Param) or node.params.star_kwarg is not None
+
+
 def within(document: Document, node: cst.FunctionDef, *kinds: type[cst.CSTNode]) -> bool:
     """Whether the body of the function, without nested functions, contains such a node."""
     return any(document.nearest(found, *FUNCTIONS) is node for found in document.all(*kinds))

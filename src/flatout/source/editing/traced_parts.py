@@ -108,6 +108,9 @@ def _shapes_may_be_unknown(module: ast.Module, made: ast.Assign) -> bool:
         return True
     classes = [node for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
     own = any(node.name == called_name(made.value.func) for node in classes)
+    calls = (inner for item in classes for inner in item.body if isinstance(inner, FUNCTIONS) and inner.name == "call")
+    if any(call.args.vararg is not None or call.args.kwarg is not None for call in calls):
+        return False  # another number of arguments is an IndexError then
     attributes = (node for item in classes for node in ast.walk(item) if isinstance(node, ast.Attribute))
     return own and not any(node.attr in ("shape", "get_shape") for node in attributes)
 

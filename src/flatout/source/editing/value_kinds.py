@@ -125,6 +125,7 @@ class Kinds:
         values = list(self.fit.bound.get(name, ()))
         if isinstance(function, FUNCTIONS):
             values += [value for value, _ in _given(self.fits, function, name)]
+            values += _default(function, name)
         return any(isinstance(value, ast.Constant) and isinstance(value.value, bool) for value in values)
 
     def is_scalar_attribute(self, name: str) -> bool:
@@ -203,6 +204,14 @@ def _given(fits: Iterable[GraphFit], function: Definition, name: str) -> Iterato
             pairs = [*zip(taken[1:] if bound else taken, call.args, strict=False)]
             yield from ((value, fit) for argument, value in pairs if argument == name)
             yield from ((item.value, fit) for item in call.keywords if item.arg == name)
+
+
+def _default(function: Definition, name: str) -> list[ast.expr]:
+    given = function.args
+    plain = [*given.posonlyargs, *given.args]
+    pairs = [*zip(reversed(plain), reversed(given.defaults), strict=False)]
+    pairs += [(item, value) for item, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value]
+    return [value for item, value in pairs if item.arg == name]
 
 
 def _returned(fits: Iterable[GraphFit], name: str) -> Iterator[tuple[ast.expr, GraphFit]]:
