@@ -118,7 +118,7 @@ class _Search:
             if number:
                 return f"passes the number {number} to a model, for which each value would be traced again"
             if mode := self._mode(call):
-                return f"passes training={mode}, which is not plainly True or False"
+                return f"passes training={mode}, and nothing shows that this is True or False"
         if any(_like_a_model(self.document, call) for call in found):
             return "makes several calls, and the program's files do not show which of them is a model's"
         return "calls a model in a way that is not read: write `f = tf.function(model)` where it is made, and call that"
@@ -133,19 +133,21 @@ class _Search:
         return next((name for name in given if name in self.counted), "")
 
     def _mode(self, call: cst.Call) -> str:
-        """What `training` is, where that is not plainly True or False. A tensor is no key: there is a graph for each."""
+        """What `training` is, where nothing shows that it is True or False. A tensor is no key: there is a graph for
+        each value."""
+        modes = [arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "training"]
+        return next((self.document.text(arg.value)[:40] for arg in modes if not self._is_flag(call, arg.value)), "")
+
+    def _is_flag(self, call: cst.Call, value: cst.BaseExpression) -> bool:
+        fit, text = self.kinds.fit, self.document.text(value)
+        if calls.literal(value) in ("True", "False", "None"):
+            return True
+        if isinstance(value, cst.Attribute):
+            found = fit.attributes.get(value.attr.value, ())
+            return any(isinstance(one, ast.Constant) and isinstance(one.value, bool) for one in found)
         around = self.document.nearest(call, cst.FunctionDef)
-        fit = self.kinds.fit
         functions = [*fit.definitions.get(around.name.value if around is not None else "", ()), fit.module]
-        for arg in call.args:
-            text = self.document.text(arg.value)
-            if arg.keyword is None or arg.keyword.value != "training":
-                continue
-            if calls.literal(arg.value) in ("True", "False", "None"):
-                continue
-            if not text.isidentifier() or not any(self.kinds.is_flag(text, function) for function in functions):
-                return text[:40]
-        return ""
+        return text.isidentifier() and any(self.kinds.is_flag(text, function) for function in functions)
 
 
 def _counted(document: Document) -> set[str]:
