@@ -80,10 +80,10 @@ def _lines(case: Case, path: str) -> Iterator[int]:
     ]
     seen: set[int] = set()
     for item in items:
-        places = [(frame.file, frame.line) for frame in item.stack]
+        places: list[tuple[str | None, int | None]] = [(frame.file, frame.line) for frame in item.stack]
         if not places and item.where is not None:
             places = [(item.where.file, item.where.line)]
         for file, line in places:
-            if line and line not in seen and same_file(path, file):
+            if file and line and line not in seen and same_file(path, file):
                 seen.add(line)
                 yield line
