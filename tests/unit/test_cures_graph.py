@@ -6,6 +6,7 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,11 +16,13 @@ from flatout.cures._free_variables import FreeVariables, in_order
 from flatout.cures._function_replacement import copy_of, replace
 from flatout.cures._scalars import Scalars
 from flatout.cures._tracing import Unfit
+from flatout.cures.accumulate import inject as accumulate
 from flatout.model.case import Case, Distribution, Evidence, Function, Op, Steps
 from flatout.model.evidence.program import Switch
 from flatout.model.evidence.steps import EagerTape, StepStack, Stream
 from flatout.model.levers import parse
 from flatout.model.location import Frame, stack_of
+from flatout.observe.injection import Injection
 from flatout.source import side_effects
 
 
@@ -489,3 +492,20 @@ def test_variables_of_the_runtime() -> None:
     assert levers["onednn"].spec.environment("1") == {"TF_ENABLE_ONEDNN_OPTS": "1"}
     assert "glibc.malloc.mmap_max=0" in levers["allocator"].spec.environment("glibc-keep")["GLIBC_TUNABLES"]
     assert levers["allocator"].spec.environment("nonsense") == {}
+
+
+@pytest.mark.parametrize(("built", "accumulates", "part"), [(False, 4, 8), (True, None, None)])
+def test_batches_are_split_only_where_the_optimizer_accumulates(
+    monkeypatch: pytest.MonkeyPatch, built: bool, accumulates: int | None, part: int | None
+) -> None:
+    """With smaller batches alone, each update would see a part of the samples: a step of less work looks faster."""
+    wraps: dict[str, Any] = {}
+    monkeypatch.setattr(accumulate, "patch", wraps.__setitem__)
+    monkeypatch.setattr(accumulate._batch_size, "resize_arrays", lambda made, key, resize: wraps.update(resize=resize))
+    injection = Injection(SimpleNamespace(), "accumulate", "4")  # type: ignore[arg-type]
+    accumulate.on_keras(injection, ModuleType("keras"))
+    optimizer = SimpleNamespace(gradient_accumulation_steps=None, built=built)
+    wraps["compile"](lambda model: None)(SimpleNamespace(optimizer=optimizer))
+    assert optimizer.gradient_accumulation_steps == accumulates
+    assert wraps["resize"](32) == part
+    assert bool(injection.failed) == built
