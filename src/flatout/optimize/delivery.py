@@ -146,7 +146,7 @@ def _answers(
         try:
             told = worker.ask(
                 "run_loader",
-                SECONDS,
+                SECONDS * max(1, len(sizes)),  # some runtimes compile for each
                 builder.memory_limit,
                 path=str(loader),
                 directory=str(loader.parent),
