@@ -80,7 +80,7 @@ def _lines(case: Case, path: str) -> Iterator[int]:
     ]
     seen: set[int] = set()
     for item in items:
-        places = [(frame.file, frame.line) for frame in item.stack]
+        places: list[tuple[str | None, int | None]] = [(frame.file, frame.line) for frame in item.stack]
         if not places and item.where is not None:
             places = [(item.where.file, item.where.line)]
         for file, line in places:

@@ -60,10 +60,11 @@ def _name_for(expression: ast.expr) -> str:
     elif isinstance(inner, ast.Call) and ".random." in ast.unparse(inner.func):
         return called_name(inner.func)
     arguments = inner.args if isinstance(inner, ast.Call) else []
-    found = [called_name(part) for argument in arguments for part in ast.walk(argument) if _is_named(part)]
+    parts = (part for argument in arguments for part in ast.walk(argument))
+    found = [called_name(part) for part in parts if isinstance(part, ast.expr) and _is_named(part)]
     return f"{found[0].lstrip('_') if found else 'input'}_{kind}"
 
 
-def _is_named(node: ast.AST) -> bool:
+def _is_named(node: ast.expr) -> bool:
     """`done`, or `self.done`, but not the `self` of it."""
     return isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and node.id not in ("self", "cls"))

@@ -160,7 +160,7 @@ class Kinds:
         if isinstance(value, (ast.BinOp, ast.IfExp)):
             sides = (value.left, value.right) if isinstance(value, ast.BinOp) else (value.body, value.orelse)
             kinds = [self._kind(side, attribute, fit) for side in sides if not _is_attribute(side, attribute)]
-            return next((kind for kind in ("other", "unknown") if kind in kinds), "number")  # type: ignore[return-value]
+            return next((kind for kind in ("other", "unknown") if kind in kinds), "number")
         if isinstance(value, ast.Call):
             dotted = fit.dotted(value.func)
             if dotted.startswith(("math.", "random.")):
