@@ -12,8 +12,9 @@ just played (PPO), critics that are trained more often than their generator on t
 
 ## What it changes
 Reassociated: the same operations, which a graph may fuse and reorder. Ops that draw random numbers without a seed of
-their own draw others in a graph. A loop that reads what an iteration gives (a loss that is appended or printed, a
-`break`), that draws its batch anew, or that looks at its number, is left as it is, and the line in the way is named.
+their own draw others in a graph. A loop may stop early by what the step gives back (`if kl > limit: break`). One that
+reads it in another way (a loss that is appended or printed), that draws its batch anew, or that looks at its number, is
+left as it is, and the line in the way is named.
 
 ## In the source
 ```python

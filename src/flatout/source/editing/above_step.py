@@ -65,6 +65,6 @@ def _name_for(expression: ast.expr) -> str:
     return f"{found[0].lstrip('_') if found else 'input'}_{kind}"
 
 
-def _is_named(node: ast.AST) -> bool:
+def _is_named(node: ast.expr) -> bool:
     """`done`, or `self.done`, but not the `self` of it."""
     return isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and node.id not in ("self", "cls"))

@@ -151,6 +151,19 @@ def arguments(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> 
     return [item.arg for item in found]
 
 
+def has_no_hash(holder: ast.ClassDef) -> bool:
+    """Whether Python cannot hash the objects of a class: TensorFlow keeps a graph of a method for each object."""
+    own = {node.name for node in holder.body if isinstance(node, FUNCTIONS)}
+    if "__hash__" in own:
+        return False
+    for decorator in holder.decorator_list:
+        given = {item.arg: ast.unparse(item.value) for item in getattr(decorator, "keywords", ())}
+        keeps = given.get("eq") == "False" or "True" in (given.get("frozen"), given.get("unsafe_hash"))
+        if called_name(decorator) == "dataclass" and not keeps:
+            return True
+    return "__eq__" in own
+
+
 def within(statements: Sequence[ast.AST]) -> Iterator[ast.AST]:
     """All nodes of statements in the same scope: nested functions and classes are yielded, not entered."""
     waiting = list(reversed(statements))

@@ -11,7 +11,7 @@ import ast
 import os
 from collections.abc import Iterator
 
-from flatout.source.editing.dataflow import LOOPS, arguments, bound_in, called_name, within
+from flatout.source.editing.dataflow import LOOPS, arguments, bound_in, called_name, has_no_hash, within
 from flatout.source.editing.project import Code, Project
 
 _OF_OBJECTS = {
@@ -26,6 +26,9 @@ def reason(project: Project, code: Code) -> str | None:
     """Why the decorator alone would be noticed; None where nothing speaks against it."""
     if isinstance(code.node, ast.Lambda):
         return None
+    holders = (node for node in ast.walk(project.modules[code.path]) if isinstance(node, ast.ClassDef))
+    if code.holder and any(node.name == code.holder and has_no_hash(node) for node in holders):
+        return f"objects of {code.holder} cannot be hashed, so that TensorFlow keeps no graph for one"
     return next(_python_results(code), None) or next(_several_objects(project, code), None)
 
 

@@ -7,7 +7,7 @@ behind the loop but the variables themselves.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from flatout.source.editing.dataflow import FUNCTIONS, LOOPS, Flow, called_name, names_in
@@ -72,12 +72,13 @@ def _obstacle(search: Search, loop: ast.For) -> Obstacle | None:
     assert isinstance(loop.target, ast.Name)
     if not any(_updates(search, statement) for statement in loop.body):
         return Obstacle(loop.lineno, "repeats no update of weights")
+    early = {id(node) for index in range(len(loop.body)) for node in _stops_early(loop.body, index)}
     for node in every(loop.body):
-        if isinstance(node, (ast.Break, ast.Continue, ast.Return)):
+        if isinstance(node, (ast.Break, ast.Continue, ast.Return)) and id(node) not in early:
             return Obstacle(node.lineno, "decides in Python whether the loop goes on")
         if isinstance(node, ast.Name) and node.id == loop.target.id:
             return Obstacle(node.lineno, f"looks at the number of the iteration, {node.id}")
-    found = search.fit.obstacle(loop.body)
+    found = search.fit.obstacle([loop])
     if found is not None:
         return found
     flow = Flow(loop.body)
@@ -85,6 +86,24 @@ def _obstacle(search: Search, loop: ast.For) -> Obstacle | None:
     if carried:
         return Obstacle(loop.lineno, f"begins a loop that goes on with {', '.join(carried)} of the iteration before")
     return None
+
+
+def _stops_early(body: Sequence[ast.stmt], index: int) -> Sequence[ast.stmt]:
+    """The `break` of `if kl > 1.5 * limit:`, where the step has just computed `kl`: a loop of a graph can stop so."""
+    statement = body[index]
+    if not isinstance(statement, ast.If) or statement.orelse or not isinstance(statement.test, ast.Compare):
+        return ()
+    alone = len(statement.body) == 1 and isinstance(statement.body[0], ast.Break)
+    calls = any(isinstance(node, ast.Call) for node in ast.walk(statement.test))
+    given_by_step = {
+        name
+        for before in body[:index]
+        if isinstance(before, ast.Assign) and isinstance(before.value, ast.Call)
+        for target in before.targets
+        for name in names_in(target)
+    }
+    computed = given_by_step & set(names_in(statement.test))
+    return statement.body if alone and computed and not calls else ()
 
 
 def _updates(search: Search, statement: ast.stmt) -> bool:

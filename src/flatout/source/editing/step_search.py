@@ -15,6 +15,7 @@ from flatout.source.editing.dataflow import (
     arguments,
     bound_in,
     called_name,
+    has_no_hash,
     names_in,
     reached,
 )
@@ -144,14 +145,19 @@ class Search:
             if obstacle is not None:
                 return obstacle
             values = tensors(around, loop.body, given, self.unproven, self.changing)
+            method = self._method(around, given, above)
         except NotSplit as refused:
             return refused.obstacle
         passed = tuple(Argument(name, values.get(name, name)) for name in given)
         relaxed = not shape_reads.any_in(self.fit, loop.body, self.others or {})
-        return Step((loop,), parts, passed, (), self._method(around, given, above), above, relaxed)
+        return Step((loop,), parts, passed, (), method, above, relaxed)
 
     def _method(self, around: Surroundings, given: Sequence[str], above: ast.stmt | None) -> ast.FunctionDef | None:
         method = around.method()
+        holder = next((level.owner for level in reversed(self.levels) if isinstance(level.owner, ast.ClassDef)), None)
+        if method is not None and holder is not None and has_no_hash(holder):
+            what = f"begins a class, {holder.name}, whose objects cannot be hashed: no graph can be kept for one"
+            raise NotSplit(Obstacle(holder.lineno, what))
         return None if method is None or arguments(method)[0] not in given or above is not None else method
 
     def regions(self) -> Iterator[list[ast.stmt]]:
