@@ -159,8 +159,6 @@ class _Functions:
 
     def __post_init__(self) -> None:
         self.known: dict[_Kind, str] = {}
-        self.kept = ""
-        """The name of the dictionary with the graphs of lists."""
         self.traced = imports.spell(self.document, tf_functions.TRACED)
 
     def call(self, mixing: Mixing, line: int) -> str:

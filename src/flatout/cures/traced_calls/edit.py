@@ -220,15 +220,15 @@ def _defined(document: Document) -> set[str]:
 def _define(document: Document, name: str, chosen: list[cst.Call]) -> None:
     """`traced`, above the first statement of the module that needs it."""
     first = min(document.line(call) for call in chosen)
-    given, passed = ("x", "x") if all(map(_is_plain, chosen)) else ("*data, **named", "*data, **named")
     above = next(item for item in document.tree.body if first in document.lines(item))
     indent = document.indent
     traced = imports.spell(document, tf_functions.TRACED)
     cache = imports.spell_stdlib(document, "functools", "cache")
-    statements.define(
-        document,
-        above,
-        f"@{cache}",
-        f"def {name}(model, **how):",
-        f"{indent}return {traced}(lambda {given}: model({passed}, **how), reduce_retracing=True)",
-    )
+    rows = [f"return {traced}(lambda x: model(x, **how), reduce_retracing=True)"]
+    if not all(map(_is_plain, chosen)):
+        # Two arguments, whatever the model is given: another number of them would be an IndexError in TensorFlow.
+        rows = [
+            f"graph = {traced}(lambda data, named: model(*data, **named, **how), reduce_retracing=True)",
+            "return lambda *data, **named: graph(data, named)",
+        ]
+    statements.define(document, above, f"@{cache}", f"def {name}(model, **how):", *(f"{indent}{row}" for row in rows))
