@@ -149,3 +149,14 @@ def test_the_changed_text_stays_the_source_of_its_functions(folder: Path, monkey
     assert run(words, folder).stdout == "def double(x):\n    return 2 * x\n\n"
     patched = run(command(words, {str(folder / "asks.py"): str(folder / "new.txt")}), folder)
     assert patched.stdout == "def double(x):\n    return x + x\n\n", patched.stderr
+
+
+def test_what_runs_it_is_no_import_of_the_program(folder: Path) -> None:
+    program = folder / "looked.py"
+    program.write_text(
+        "import sys\nfrom flatout.observe import run_sampler\nprint(run_sampler._seen(sys._getframe())[0] or 'none')\n"
+    )
+    words = command([sys.executable, str(program)], {str(program): str(program)})
+    assert str(MAIN) in words
+    done = run(words, folder)
+    assert done.stdout == "none\n", done.stderr

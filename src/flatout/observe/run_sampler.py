@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import os
 import sys
 import threading
 import time
@@ -42,6 +43,7 @@ MOST_STAGES = 40
 MOST_ROWS = 800
 
 _IMPORT = "<frozen importlib._bootstrap>"
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _RUNNERS = ("<module>", "_run_module_as_main", "_run_module_code")
 """On the stack of the main thread as long as the program itself runs."""
 
@@ -184,6 +186,8 @@ gets its identity."""
 def _remember(code: Any) -> tuple[Any, int, bool]:
     runs = code.co_name in _RUNNERS or code.co_filename == _IMPORT
     kind = _IMPORTING if code.co_filename == _IMPORT else _MODULE if code.co_name == "<module>" else _OTHER
+    if kind == _MODULE and code.co_filename.startswith(_OWN):
+        kind = _OTHER  # what runs the program, where that is a patched one
     if len(_codes) > MOST_CODES:
         return code, kind, runs
     known = _codes[id(code)] = (code, _USERS if users_code.is_users(code) else kind, runs)

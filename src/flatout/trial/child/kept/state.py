@@ -7,6 +7,7 @@ cell out would lack the change.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import functools
 import gc
 import glob
@@ -16,8 +17,9 @@ import random
 import signal
 import sys
 import threading
+import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -45,6 +47,7 @@ def look() -> dict[str, object]:
         "it changes how signals are handled": [signal.getsignal(number) for number in signal.valid_signals()],
         "it changes the logging": (logging.root.level, list(logging.root.handlers), logging.root.manager.disable),
         "it changes the standard streams": (sys.stdin, sys.stdout, sys.stderr),
+        "it changes how processes are started": _start_method(),
         "it starts threads": {one for one in threading.enumerate() if type(one).__module__ not in _watching()},
         "it starts processes": _processes(),
         "it writes files": shield.written(),
@@ -101,6 +104,27 @@ def is_users_module(module: ModuleType) -> bool:
 
 
 _is_users_file = functools.lru_cache(maxsize=None)(users_code.is_users_file)
+
+
+def clocks() -> list[Any]:
+    """What the clocks show: numbers, and the time of the day."""
+    seconds = (time.time, time.perf_counter, time.monotonic, time.process_time)
+    parts = (time.time_ns, time.perf_counter_ns, time.monotonic_ns, time.process_time_ns)
+    now = datetime.datetime.now
+    return [*(read() for read in (*seconds, *parts)), now(), now(datetime.timezone.utc).replace(tzinfo=None)]
+
+
+def is_time(value: object, before: Iterable[Any], after: Iterable[Any]) -> bool:
+    """Whether a clock has shown this between two looks at them."""
+    if isinstance(value, datetime.datetime):
+        value = value.replace(tzinfo=None)
+    same = ((a, b) for a, b in zip(before, after, strict=True) if type(a) is type(value))
+    return any(a <= value <= b for a, b in same)
+
+
+def _start_method() -> object:
+    multiprocessing: Any = sys.modules.get("multiprocessing.context")
+    return multiprocessing._default_context.get_start_method(allow_none=True) if multiprocessing is not None else None
 
 
 def _watching() -> set[str]:

@@ -41,6 +41,7 @@ class Watch:
         self._state: Mapping[str, object] = {}
         self._before_group: Names = {}
         self._random = b""
+        self._clocks = state.clocks()
         self._try(self._begin)
 
     def before(self, kind: Kind) -> None:
@@ -122,6 +123,10 @@ class Watch:
         made = [name for name, value in self.namespace.items() if self._is_made(name, value)]
         wanted = sorted(self.cell.read_elsewhere(made))
         left_out = sorted(set(made) - set(wanted))
+        now = state.clocks()
+        for name in wanted:
+            if state.is_time(self.namespace[name], self._clocks, now):
+                raise NotPlain(f"`{name}` is the time at which it ran")
         about = plain.check(self.namespace, wanted, left_out)
         if about > min(room, SHARE_OF_DISK * shutil.disk_usage(directory.parent).free):
             raise content.too_large(room) if about > room else NotPlain("the disk has no room for what it makes")
