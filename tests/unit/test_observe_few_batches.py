@@ -1,4 +1,4 @@
-"""Which calls of Keras' methods ask for one batch of arrays, or for a few in their order."""
+"""Which calls of `fit` ask for one batch of arrays, or for a few in their order."""
 
 from __future__ import annotations
 
