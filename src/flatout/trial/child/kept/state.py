@@ -114,7 +114,7 @@ def clocks() -> list[Any]:
     return [*(read() for read in (*seconds, *parts)), now(), now(datetime.timezone.utc).replace(tzinfo=None)]
 
 
-def is_time(value: object, before: Iterable[Any], after: Iterable[Any]) -> bool:
+def is_time(value: Any, before: Iterable[Any], after: Iterable[Any]) -> bool:
     """Whether a clock has shown this between two looks at them."""
     if isinstance(value, datetime.datetime):
         value = value.replace(tzinfo=None)
