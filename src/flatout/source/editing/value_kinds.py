@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from flatout.source.editing.dataflow import FUNCTIONS, arguments, called_name, within
@@ -31,6 +31,8 @@ class Kinds:
         self.fit = fit
         self.fits = (fit, *others)
         self.but = but
+        self._known: dict[tuple[str, int, str], bool] = {}
+        """What was asked before, of a name in a file."""
 
     def of_other_types(self, floats: str) -> Kinds:
         """The same, for which arrays that are plainly of this type are none."""
@@ -51,18 +53,28 @@ class Kinds:
         return self.fit.dotted(value.func).startswith("numpy.random.")
 
     def _name_is_array(self, name: str, fit: GraphFit, depth: int) -> bool:
-        if depth <= 0:
-            return False
-        if name in fit.bound:
-            return any(self._made_by_numpy(value, fit, depth) for value in fit.bound[name])
-        takers = (node for found in fit.definitions.values() for node in found if name in arguments(node))
-        given = (pair for taker in takers for pair in _given(self.fits, taker, name))
-        return any(self._made_by_numpy(value, other, depth - 1) for value, other in given)
+        def found() -> bool:
+            if name in fit.bound:
+                return any(self._made_by_numpy(value, fit, depth) for value in fit.bound[name])
+            takers = (node for found in fit.definitions.values() for node in found if name in arguments(node))
+            given = (pair for taker in takers for pair in _given(self.fits, taker, name))
+            return any(self._made_by_numpy(value, other, depth - 1) for value, other in given)
+
+        return depth > 0 and self._once(("array", id(fit), name), found)
+
+    def _once(self, key: tuple[str, int, str], found: Callable[[], bool], meanwhile: bool = False) -> bool:
+        """`meanwhile`: what a name that is made of itself says of it."""
+        if key not in self._known:
+            self._known[key] = meanwhile
+            self._known[key] = found()
+        return self._known[key]
 
     def attribute_is_array(self, name: str, depth: int = _DEPTH) -> bool:
         """Whether NumPy makes what an attribute of this name is assigned."""
         pairs = ((value, fit) for fit in self.fits for value in fit.attributes.get(name, ()))
-        return depth > 0 and any(self._made_by_numpy(value, fit, depth) for value, fit in pairs)
+        return depth > 0 and self._once(
+            ("attribute", 0, name), lambda: any(self._made_by_numpy(value, fit, depth) for value, fit in pairs)
+        )
 
     def _made_by_numpy(self, value: ast.expr, fit: GraphFit, depth: int) -> bool:
         if depth <= 0:
@@ -133,18 +145,20 @@ class Kinds:
         kinds = {self._kind(value, name, fit) for fit in self.fits for value in fit.attributes.get(name, ())}
         return "number" in kinds and "other" not in kinds
 
-    def _gives_number(self, value: ast.expr, fit: GraphFit, depth: int = _DEPTH) -> bool:
+    def _gives_number(self, value: ast.expr, fit: GraphFit) -> bool:
         if isinstance(value, ast.Constant):
             return isinstance(value.value, (int, float))
         if isinstance(value, ast.IfExp):
-            return self._gives_number(value.body, fit, depth) or self._gives_number(value.orelse, fit, depth)
+            return self._gives_number(value.body, fit) or self._gives_number(value.orelse, fit)
         if isinstance(value, ast.UnaryOp):
-            return self._gives_number(value.operand, fit, depth)
+            return self._gives_number(value.operand, fit)
         if isinstance(value, ast.BinOp):
-            return all(self._gives_number(side, fit, depth) for side in (value.left, value.right))
+            return all(self._gives_number(side, fit) for side in (value.left, value.right))
         if isinstance(value, ast.Name):
             bound = fit.bound.get(value.id, ())
-            return depth > 0 and bool(bound) and all(self._gives_number(item, fit, depth - 1) for item in bound)
+            return bool(bound) and self._once(
+                ("number", id(fit), value.id), lambda: all(self._gives_number(item, fit) for item in bound), True
+            )
         if isinstance(value, ast.Call):
             dotted = fit.dotted(value.func)
             plain = isinstance(value.func, ast.Name) and value.func.id in {*NUMBERS, "range"}
