@@ -7,12 +7,14 @@ Ids of tests that depend on the machine, the process or the hour end the run: no
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import fcntl
 import os
 import re
 import signal
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,12 @@ LONGEST = (
 )
 """Files that take three quarters of a minute or more, the longest first."""
 
+TURN_SECONDS = 2500.0
+"""The longest that a test waits for its turn: more than any other may take (`faulthandler_timeout`), twice."""
+
+STDERR = pytest.StashKey[int]()
+"""The standard error before pytest captures it."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--processor-time", action="store_true", help="what each file takes of the processors")
@@ -47,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     interrupt would go on."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.stash[STDERR] = os.dup(2)
     os.environ["FLATOUT_CONVERSIONS"] = os.path.join(shared().name, "conversions")  # not the user's own
     if config.getoption("--processor-time"):
         config.pluginmanager.register(ProcessorTime())
@@ -102,17 +111,37 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["turns"] = shared().name
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """How a process has ended too soon; pytest-xdist reports the test that it was at as failed."""
+    terminal = node.config.pluginmanager.getplugin("terminalreporter")
+    if error and terminal is not None:
+        with contextlib.suppress(Exception):  # there is no public way to its process
+            code = node.gateway._io.popen.wait(timeout=10)
+            how = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+            terminal.write_line(f"[{node.gateway.id}] {how}")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     """A test with its fixtures, when it is its turn."""
     place = getattr(item.config, "workerinput", {}).get("turns")
     if place is None:  # one process, one test at a time
         return (yield)
-    with open(f"{place}/gate", "w") as gate, open(f"{place}/room", "w") as room:
-        fcntl.flock(gate, fcntl.LOCK_EX)  # who waits to be alone is not overtaken
-        fcntl.flock(room, fcntl.LOCK_EX if _alone(item) else fcntl.LOCK_SH)
-        fcntl.flock(gate, fcntl.LOCK_UN)
-        try:
-            return (yield)
-        finally:
-            fcntl.flock(room, fcntl.LOCK_UN)
+    # The locks of `lockf` are this process's own: a child of it that outlives it would go on holding those of `flock`.
+    with open(f"{place}/gate", "a+") as gate, open(f"{place}/room", "a+") as room:
+        with ends_within(item.config, TURN_SECONDS):
+            fcntl.lockf(gate, fcntl.LOCK_EX)  # who waits to be alone is not overtaken
+            fcntl.lockf(room, fcntl.LOCK_EX if _alone(item) else fcntl.LOCK_SH)
+            fcntl.lockf(gate, fcntl.LOCK_UN)
+        return (yield)
+
+
+@contextlib.contextmanager
+def ends_within(config: pytest.Config, seconds: float) -> Iterator[None]:
+    """As pytest's `faulthandler_timeout`, which begins with the test itself."""
+    faulthandler.dump_traceback_later(seconds, exit=True, file=config.stash[STDERR])
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
