@@ -9,12 +9,12 @@ from __future__ import annotations
 import _thread
 import contextlib
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from flatout.observe.frames import frame_of
 from flatout.observe.strip import Strip
 from flatout.source import users_code
 
@@ -88,7 +88,7 @@ class RunSampler:
 
     def look(self) -> None:
         spans = self.observer.spans
-        frame = sys._current_frames().get(self.watched)
+        frame = frame_of(self.watched)
         now = time.perf_counter()
         seconds, self.last = now - self.last, now
         stage = min(len(self.observer.streams), MOST_STAGES)

@@ -25,11 +25,6 @@ def last_words(output: Path, longest: int = 200) -> str:
     return f"{line} ({hint})" if line and hint and hint not in line and "flatout: " not in line else line
 
 
-def blamed(output: Path) -> str:
-    """The same where the fence has a part in it, else nothing."""
-    return last_words(output) if hint_in(_tail(output)) else ""
-
-
 def hint_in(text: str) -> str:
     """What to do about a failure that this output shows; empty where the fence has no part in it."""
     if NO_NETWORK in text or _NETWORK.search(text):

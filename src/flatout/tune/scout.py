@@ -17,7 +17,7 @@ from flatout.process.launch import run_until
 from flatout.process.watchdog import Watchdog
 from flatout.trial import temporary, whole_run
 from flatout.trial.child_process import Launch, prepared
-from flatout.trial.refusals import blamed
+from flatout.trial.refusals import last_words
 from flatout.trial.settings import ScoutSettings
 from flatout.tune.conclusions import TOO_SHORT
 
@@ -63,8 +63,11 @@ def scout(
         exit_code=code if code is not None and code >= 0 else None,
     )
     case = replace(name_offered(diagnose(assemble(directory, program, summary))), kind="tune")
-    if code and case.steps is None and not case.program.error:  # it says so itself, unless it is no Python program
-        case = replace(case, program=replace(case.program, error=blamed(directory / "output.txt") or None))
+    if code and case.steps is None and not case.program.error:  # `sys.exit(2)`, or no Python program
+        said = last_words(directory / "output.txt") if code > 0 else ""
+        ended = f"exit code {code}" if code > 0 else f"signal {-code}"
+        error = f"{ended}: {said}" if said else ended
+        case = replace(case, program=replace(case.program, error=error))
     if code is None and case.steps is None:  # what it did not do yet says nothing about it
         return replace(case, program=replace(case.program, error=TOO_SHORT), notes=())
     return case

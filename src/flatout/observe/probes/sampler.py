@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 import time
 from types import ModuleType
 from typing import Any
 
 from flatout.measure.processors import idle_seconds
+from flatout.observe.frames import frame_of
 from flatout.observe.observer import Observer, Probe
 from flatout.observe.window import LONG_CALL_SECONDS
 from flatout.observe.yardstick import Yardstick
@@ -68,7 +68,7 @@ class Sampler:
     def sample(self) -> None:
         if not self.observer.streams or self.observer.spans.current.aside or self.observer.spans.at_work:
             return
-        frame = sys._current_frames().get(self.watched or 0)
+        frame = frame_of(self.watched or 0)
         self.samples += 1
         inner = None
         users: list[Any] = []

@@ -49,6 +49,8 @@ def _on_the_program(recording: Recording, measured: Measured | None, program: Pr
         )
     elif tensorflow is None:
         yield _without_tensorflow(recording, program)
+    elif measured is None and program.exit_code:
+        yield Note("warning", f"No step was seen: the program ended with exit code {program.exit_code} before it.")
     elif measured is None:
         yield Note(
             "warning",
