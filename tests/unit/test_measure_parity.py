@@ -222,6 +222,21 @@ def test_frozen_weights_say_nothing_until_they_move() -> None:
     assert compare(Numbers(still), Numbers(moved)).verdict == "failed"
 
 
+def test_variables_that_move_in_turns_may_differ_by_rounding_and_no_more() -> None:
+    """Two optimizers: the first has moved its variable before both are seen, the second moves its own by then."""
+
+    def turns(error: float) -> Numbers:
+        first, second = np.linspace(1.0, 2.0, 20), np.linspace(2.0, 3.0, 20)
+        moves = {1: (1, 0), 2: (1, 1), 4: (2, 2), 8: (4, 4)}
+        return Numbers({
+            count: {0: weights(first + 0.01 * one + error), 1: weights(second + 0.01 * other)}
+            for count, (one, other) in moves.items()
+        })  # fmt: skip
+
+    assert compare(turns(0.0), turns(1e-6)).verdict == "reassociated"
+    assert compare(turns(0.0), turns(1e-3), promise="reassociated").verdict == "failed"
+
+
 def test_outputs_of_inference_are_compared_as_far_as_both_go() -> None:
     values = np.random.default_rng(0).normal(size=500).astype(np.float32)
     base = Numbers(outputs={"predict[0]": values})

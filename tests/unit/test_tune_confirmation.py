@@ -153,7 +153,7 @@ def test_a_set_without_a_patch_is_claimed_where_it_is_faster_by_far(confirmation
 def test_only_what_is_to_be_claimed_is_compared_until_one_keeps_the_numbers(confirmation, monkeypatch):
     asked = []
 
-    def compare(baselines, one, starter, directory, seconds):
+    def compare(baselines, one, starter, directory, seconds, *, over_seeds):
         asked.append(one.levers)
         agrees = one.levers == (B,)
         return Parity("exact" if agrees else "failed", 0.0, "the same" if agrees else "losses differ by 1")
@@ -169,6 +169,33 @@ def test_only_what_is_to_be_claimed_is_compared_until_one_keeps_the_numbers(conf
     asked.clear()
     assert confirmation._to_be_claimed(race) == [(B,)]
     assert not asked, "what was compared is not compared again"
+
+
+def test_a_lever_that_waited_is_compared_alone_where_its_set_falls(confirmation, monkeypatch):
+    """No further set with it is compared: each would take minutes."""
+    asked = []
+
+    def compare(baselines, one, starter, directory, seconds, *, over_seeds):
+        asked.append(one.levers)
+        wrong = B in one.levers
+        return Parity("failed" if wrong else "exact", 0.0, "losses differ by 1" if wrong else "the same")
+
+    monkeypatch.setattr(parity, "compare", compare)
+    for step, levers in ((0.0010, (A, B, C)), (0.0020, (A, B)), (0.0030, (A, C)), (0.0040, (B, C)), (0.0050, (A,))):
+        trial = raced(confirmation, step, *levers)
+        confirmation.context.trials.replace(trial, replace(trial, parity="", equivalence="exact"))
+    speedup = Interval(2.0, 1.9, 2.1)
+    alone = ((A, "exact"), (B, ""), (C, ""))
+    singles = [Trial((one,), "won", speedup, known, equivalence="exact", stage="single") for one, known in alone]
+    confirmation.context.trials.found += singles
+    confirmation.context.contestant = lambda levers: Contestant(Launch(()), "alone", levers)
+    race = SimpleNamespace(baselines=(), starter=None)
+    assert confirmation._to_be_claimed(race)[0] == (A, C)
+    assert asked == [(A, B, C), (B,), (C,), (A, C)]
+    found = {(one.stage, one.levers): one for one in confirmation.context.trials.found}
+    assert {one.levers for one in found.values() if one.status == "failed"} == {(A, B, C), (A, B), (B, C), (B,)}
+    assert "losses differ by 1" in found["combination", (A, B)].note
+    assert found["single", (C,)].parity == "exact"
 
 
 def test_what_no_edit_can_hold_is_shown_with_its_line():

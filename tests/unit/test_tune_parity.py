@@ -72,6 +72,55 @@ def test_a_program_that_differs_from_itself_is_compared_over_seeds(monkeypatch: 
     assert compared(monkeypatch, Runs(noise=0.05, loss=1.2)).verdict == "failed"
 
 
+def test_several_seeds_wait_until_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(**of_trial: Any) -> tuple[Any, Runs]:
+        runs = Runs(**of_trial)
+        monkeypatch.setattr(parity._Apart, "numbers", lambda apart, *wanted: [runs(*one) for one in wanted])
+        return parity._Apart(Path(), None, BASE, TRIAL, over_seeds=False).compare(0), runs  # type: ignore[arg-type]
+
+    waits, runs = found(noise=0.05)
+    assert waits is parity.WAITS
+    assert {seed for _, seed, _ in runs.asked} == {0}
+    assert found()[0].verdict == "exact"
+    assert found(loss=1.1)[0].verdict == "failed"
+    assert found(noise=0.05, places=("draw(x)",))[0] is parity.WAITS
+
+
+def test_a_program_that_rounding_leads_elsewhere_is_compared_over_seeds_and_told_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(launch: Launch, mark: str) -> Numbers:
+        found = numbers(noise=0.0, loss=1.0001 if launch.levers else 1.0)
+        if launch.seed or not launch.perturbed:
+            return found
+        losses = {step: [value * (1 + 1e-6 * 2**step)] for step, (value,) in found.series["tape target"].items()}
+        return replace(found, series={"tape target": losses})
+
+    found = compared(monkeypatch, run)
+    assert found.verdict == "statistical"
+    why = "only 2 of 40 losses could be compared one by one, as rounding alone changes the others as much"
+    assert found.sentence.startswith(f"{why}; over 6 seeds")
+
+
+def test_two_seeds_run_at_a_time_where_one_side_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[list[tuple[int | None, bool]]] = []
+
+    def run(apart: Any, *wanted: Any) -> list[Numbers]:
+        asked.append([(launch.seed, bool(launch.levers)) for launch, _ in wanted])
+        return [numbers(launch.seed, noise=0.05) for launch, _ in wanted]
+
+    monkeypatch.setattr(parity._Apart, "numbers", run)
+    apart = parity._Apart(tmp_path, None, BASE, TRIAL)  # type: ignore[arg-type]
+    for seed in (3, 4, 5):
+        place = tmp_path / parity.key_of(replace(BASE, seed=seed, perturbed=True, kept=""))
+        place.mkdir()
+        (place / parity.FILE).touch()
+    ours, theirs = apart.seeds()
+    assert [sorted({seed for seed, _ in turn}) for turn in asked] == [[1], [2], [3, 4], [5], [6]]  # type: ignore[type-var]
+    assert len(ours) == len(theirs) == parity.SEEDS
+    assert ours[2].series == theirs[2].series == numbers(3, noise=0.05).series
+
+
 def test_draws_in_other_places_are_no_fault_and_draws_left_out_are(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = Runs(noise=0.05, places=("draw(x)",))
     assert compared(monkeypatch, runs).verdict == "statistical"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from flatout.measure import parity
 from flatout.measure.race import Exit
 from flatout.model.errors import InvalidOption, UnknownLever
 from flatout.process.watchdog import Watchdog
@@ -79,7 +80,7 @@ def test_a_failure_is_a_trial_that_is_written_down(trials, tmp_path, watchdog):
 def test_only_a_win_is_checked_for_equal_numbers(trials, tmp_path, watchdog, monkeypatch):
     compared = []
 
-    def compare(baselines, one, starter, directory, seconds):
+    def compare(baselines, one, starter, directory, seconds, *, over_seeds):
         compared.append(one)
         return trials_module.parity.parity.Parity("failed", 1.0, "losses differ by 1")
 
@@ -93,6 +94,36 @@ def test_only_a_win_is_checked_for_equal_numbers(trials, tmp_path, watchdog, mon
     assert compared == [fast]
     assert (trial.status, trial.parity) == ("failed", "failed"), "fast and wrong is no win"
     assert not trials.any_single_won
+
+
+def test_several_seeds_are_compared_of_the_fastest_and_wait_for_the_others(trials, tmp_path, watchdog, monkeypatch):
+    asked = []
+
+    def compare(baselines, one, starter, directory, seconds, *, over_seeds):
+        asked.append((one.levers, over_seeds))
+        if one.levers == ("cache",):
+            return parity.Parity("failed", 1.0, "losses differ by 1")
+        return parity.Parity("statistical", 0.0, "over 6 seeds") if over_seeds else trials_module.parity.WAITS
+
+    monkeypatch.setattr(trials_module.parity, "compare", compare)
+    steps = {("xla",): 0.005, ("cache",): 0.003, ("prefetch",): 0.004, ("threads=1",): 0.006}
+    contestants = [having_run(step, 8, levers, Exit("decided")) for levers, step in steps.items()]
+    trials.keep_all(race_of(tmp_path, watchdog, 8), contestants, "single")
+    assert asked == [(("cache",), True), (("prefetch",), True), (("xla",), False), (("threads=1",), False)]
+    assert {one.levers[0]: (one.status, one.parity) for one in trials.found} == {
+        "cache": ("failed", "failed"),
+        "prefetch": ("won", "statistical"),
+        "xla": ("won", ""),
+        "threads=1": ("won", ""),
+    }
+    assert [one.levers for one in trials.waiting(["xla", "prefetch"])] == [("xla",)]
+    (waits,) = trials.waiting(["xla"])
+    assert waits.note == "several seeds are compared only where this is to be claimed"
+    asked.clear()
+    found = trials.check(race_of(tmp_path, watchdog, 8), contestants[0], waits)
+    assert asked == [(("xla",), True)], "it is asked for: it is known now that it matters"
+    assert (found.parity, found.note) == ("statistical", "over 6 seeds")
+    assert not trials.waiting(["xla"])
 
 
 def test_a_request_with_names_that_do_not_exist_is_refused_before_anything_runs():

@@ -65,8 +65,8 @@ something else, and is not claimed."""
 
 ParityVerdict = Equivalence | Literal["", "multiset", "statistical", "failed", "unknown"]
 """How losses, weights or outputs agree with the baseline's; empty where they were not compared. multiset: the same
-elements of a pipeline in another order. statistical: with random numbers that cannot be made the same, over several
-seeds; the note says how small a fault would have been seen."""
+elements of a pipeline in another order. statistical: over several seeds, where random numbers cannot be made the same
+or rounding alone soon leads a program elsewhere; the note says how small a fault would have been seen."""
 
 # ── the environment ──────────────────────────────────────────────────────────────────────────────────────────────
 

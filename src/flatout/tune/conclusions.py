@@ -14,6 +14,8 @@ from flatout.model.levers import parse
 from flatout.model.vocabulary import Equivalence
 
 STRENGTH = {"exact": 0, "reassociated": 1, "precision": 2, "semantic": 3}
+KEPT = ("exact", "reassociated", "statistical")
+"""What a comparison of numbers has come to where they are the same, as far as it can tell."""
 NO_TIME = "no time left for it"
 """How the reason begins why a lever was left out for want of time."""
 TOO_SHORT = "was stopped when its time was up"

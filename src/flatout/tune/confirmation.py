@@ -80,8 +80,8 @@ class Confirmation:
         return Confirmed(race, [won[levers] for levers in ordered if levers in won], self.patched)
 
     def _to_be_claimed(self, race: Race) -> list[Levers]:
-        """Sets that have won, the first of which keeps the numbers. Only that one is checked here: each lever has been
-        by itself, and comparing takes as long as racing."""
+        """Sets that have won, the first of which keeps the numbers. Only that one is checked here: comparing takes as
+        long as racing."""
         while (best := self._best()) is not None:
             first, *others = self._in_order(best)
             if not first.parity:
@@ -89,7 +89,21 @@ class Confirmation:
                 first = self.context.trials.check(race, one, first)
             if first.status == "won":
                 return [first.levers, *(one.levers for one in others)]
+            self._compare_what_waited(race, first.levers)
         return []
+
+    def _compare_what_waited(self, race: Race, levers: Levers) -> None:
+        """Levers of a set that has fallen, where they were not compared by themselves yet. Sets with one that does not
+        keep the numbers fall too."""
+        trials = self.context.trials
+        for single in trials.waiting(levers):
+            found = trials.check(race, self.context.contestant(single.levers), single)
+            if found.status == "won":
+                continue
+            for one in self._won():
+                if single.levers[-1] in one.levers:
+                    note = "; ".join(filter(None, [one.note, f"{shown(single.levers[-1:])}: {found.note}"]))
+                    trials.replace(one, replace(one, status=found.status, parity=found.parity, note=note))
 
     def _in_fresh_processes(self, race: Race, ordered: list[Levers]) -> list[Levers]:
         """That to be claimed first, with its patch; then all that was raced is settled. A lever that adds little is in

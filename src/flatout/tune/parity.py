@@ -37,18 +37,27 @@ MORE_SEEDS = 2
 SEEDS_SECONDS = 150.0
 """After so long no further pair of them is begun."""
 AGREE = ("exact", "reassociated")
+WAITS = parity.Parity("unknown", None, "several seeds are compared only where this is to be claimed")
+"""The answer where only they would tell, and nobody needs to know yet."""
 
 
 def compare(
-    baselines: Sequence[Contestant], one: Contestant, starter: Starter, directory: Path, seconds: float = APART_SECONDS
+    baselines: Sequence[Contestant],
+    one: Contestant,
+    starter: Starter,
+    directory: Path,
+    seconds: float = APART_SECONDS,
+    *,
+    over_seeds: bool = True,
 ) -> parity.Parity:
     """What the race recorded decides where it agrees, with losses from most of its steps. Otherwise both run once more
     with pinned random numbers: a traced step draws in another order, a compiler draws others, and both are right. What
     then is more than rounding, as it seems, is held against a second run of the baseline and one that begins some
-    roundings apart. Where two runs of the baseline differ from the start, or the contestant draws in other places,
-    their random numbers cannot be pinned: several seeds of both are compared.
+    roundings apart. Several seeds of both are compared where that tells nothing: two runs of the baseline differ from
+    the start, the contestant draws in other places, or rounding alone soon leads the program elsewhere.
 
     `directory`: where these runs are kept; a baseline is run once for all contestants. `seconds`: what each gets.
+    `over_seeds`: whether several seeds are compared now where nothing else tells; else the answer is `WAITS`.
     """
     baseline, twin = (_load(other.directories) for other in baselines)
     trial = _load(one.directories)
@@ -60,7 +69,7 @@ def compare(
             return found
         seen = min(baseline.steps, trial.steps)
     launches = starter.launch_of(baselines[0]), starter.launch_of(one)
-    apart = _Apart(directory / PINNED, starter, *launches, seconds=seconds)
+    apart = _Apart(directory / PINNED, starter, *launches, seconds=seconds, over_seeds=over_seeds)
     again = apart.compare(min(seen, APART_STEPS) // 2)
     if again is not None or found.verdict == "unknown":
         return found if again is None else again
@@ -89,6 +98,7 @@ class _Apart:
     trial: Launch
     steps: int = APART_STEPS
     seconds: float = APART_SECONDS
+    over_seeds: bool = True
 
     def compare(self, fewest: int = 0) -> parity.Parity | None:
         """None where a run came to fewer steps than that: it does not outweigh what the race has recorded."""
@@ -101,25 +111,30 @@ class _Apart:
         if found.verdict in AGREE:
             return _pinned(found)
         alike: list[parity.Numbers | None] = []
+        why = parity.spread.NOT_PINNED
         if not base.draws_elsewhere(trial):
             # More than rounding, as it seems. How far does this program deviate by chance, and by rounding alone?
             alike = twin, perturbed = self.numbers(
                 (self.baseline, "twin"), (replace(self.baseline, perturbed=True), "")
             )
             chance = twin is not None and parity.whole.compare(base, twin).verdict == "failed"
-            found = found if chance else parity.whole.compare(base, trial, twin, perturbed)
-            if not chance and found.verdict != "unknown":
-                return _pinned(found)
+            if not chance:
+                found = parity.whole.compare(base, trial, twin, perturbed)
+                if found.verdict != "unknown":
+                    return _pinned(found)
+                why = found.sentence
         elif parity.lacking.of(base, trial):
             # Both draw otherwise. Does the program as it is make another number of steps where it draws otherwise?
             seeds = (replace(self.baseline, seed=seed, perturbed=True) for seed in range(1, MORE_SEEDS + 1))
             alike = self.numbers(*((launch, "") for launch in seeds))
         if lacks := parity.lacking.of(base, trial, [one for one in alike if one is not None]):
             return parity.Parity("failed", None, lacks)  # several seeds are compared over their first steps alone
+        if not self.over_seeds:
+            return WAITS
         seconds = min(self.seconds, APART_SECONDS)
         steps = self._steps_of_seeds(base)
         where = self.directory.parent / (PINNED if steps == APART_STEPS else f"{PINNED}-{steps}")
-        return parity.spread.compare(*replace(self, directory=where, steps=steps, seconds=seconds).seeds())
+        return parity.spread.compare(*replace(self, directory=where, steps=steps, seconds=seconds).seeds(), why)
 
     def _not_at_work(self) -> str:
         """Why the trial that was compared is the program as it is, as far as its levers say."""
@@ -141,14 +156,17 @@ class _Apart:
         """
         end = time.monotonic() + SEEDS_SECONDS
         found: tuple[list[parity.Numbers], list[parity.Numbers]] = ([], [])
-        for seed in range(1, SEEDS + 1):
-            pair = self.numbers(
-                *((replace(launch, seed=seed, perturbed=True, kept=""), "") for launch in (self.baseline, self.trial))
-            )
-            for side, numbers in zip(found, pair, strict=True):
-                side.extend(filter(None, [numbers]))
-            if time.monotonic() > end:
-                break
+        pairs = [
+            [replace(launch, seed=seed, perturbed=True, kept="") for launch in (self.baseline, self.trial)]
+            for seed in range(1, SEEDS + 1)
+        ]
+        while pairs and time.monotonic() < end:
+            # Two runs at a time: one of each side, or two with the change where those without it are known.
+            known = all((self.directory / key_of(baseline) / FILE).exists() for baseline, _ in pairs[:2])
+            now, pairs = pairs[: 1 + known], pairs[1 + known :]
+            runs = self.numbers(*((launch, "") for pair in now for launch in pair))
+            for side, numbers in zip(found, (runs[::2], runs[1::2]), strict=True):
+                side.extend(filter(None, numbers))
         return found
 
     def numbers(self, *wanted: tuple[Launch, str]) -> list[parity.Numbers | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from flatout.measure.race.comparison import ratios
@@ -15,7 +15,7 @@ from flatout.report import words
 from flatout.report.progress import Progress
 from flatout.tune import parity
 from flatout.tune.clock import Clock
-from flatout.tune.conclusions import is_open, judge, promise
+from flatout.tune.conclusions import KEPT, is_open, judge, promise, ratio
 from flatout.tune.contestant import Contestant
 from flatout.tune.journal import Journal
 from flatout.tune.plan import excluded
@@ -75,7 +75,7 @@ class Trials:
         """`check`: whether a win has to keep the numbers from here on; otherwise `check` is called before a claim."""
         trial = self._trial(race, one, stage)
         if check and stage != "bound" and trial.status == "won":
-            trial = self._checked(race, one, trial)
+            trial = self._checked(race, one, trial, over_seeds=not self._is_covered(trial))
         self.found = [one for one in self.found if (one.stage, one.levers) != (stage, trial.levers)]
         self.found.append(trial)
         if not is_open(trial):  # a resumed tune tries it again
@@ -92,10 +92,34 @@ class Trials:
         self.progress.finished(found)
         return found
 
-    def _checked(self, race: Race, one: Contestant, trial: Trial) -> Trial:
-        self.progress.say(f"{words.change_here(one.levers)}: are the results the same?")
+    def waiting(self, levers: Sequence[str]) -> list[Trial]:
+        """Of these levers, the trials alone whose numbers nobody needed to know yet."""
+        return [
+            trial
+            for trial in self.found
+            if (trial.stage, trial.status, trial.parity) == ("single", "won", "") and trial.levers[-1] in levers
+        ]
+
+    def _is_covered(self, trial: Trial) -> bool:
+        """Whether a faster lever that keeps the numbers is in hand. This one may be in the claim beside it or not at
+        all: the claim is compared as a whole, so what takes minutes can wait."""
+        others = (one for one in self.found if (one.stage, one.upon) == ("single", trial.upon))
+        return trial.stage == "single" and any(
+            one.status == "won" and one.parity in KEPT and ratio(one) >= ratio(trial)
+            for one in others
+            if one.levers != trial.levers
+        )
+
+    def _checked(self, race: Race, one: Contestant, trial: Trial, *, over_seeds: bool = True) -> Trial:
+        name = words.change_here(one.levers)
+        self.progress.say(f"{name}: are the results the same?")
         seconds = min(parity.APART_SECONDS, max(self.clock.left() / 2, LEAST_SECONDS))
-        return judge(trial, parity.compare(race.baselines, one, race.starter, self.directory, seconds))
+        found = parity.compare(race.baselines, one, race.starter, self.directory, seconds, over_seeds=over_seeds)
+        notes = [part for part in trial.note.split("; ") if part and part != parity.WAITS.sentence]
+        if found is not parity.WAITS:
+            return judge(replace(trial, note="; ".join(notes)), found)
+        self.progress.say(f"{name}: {found.sentence}")
+        return replace(trial, note="; ".join([*notes, found.sentence]))
 
     def _look_ahead(self, levers: tuple[str, ...], seen: Sequence[float], so_far: float) -> None:
         if _is_nominated(seen):

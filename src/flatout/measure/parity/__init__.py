@@ -9,7 +9,7 @@ outputs.py      all that a program puts out, by sums
 lacking.py      what a run does not do at all: steps, outputs, evaluations
 extent.py       how much was compared
 whole.py        the same over the whole training, before a claim: each variable by itself, each loss by its step
-spread.py       over several seeds, where the random numbers of two runs cannot be made the same: statistical
+spread.py       over several seeds, where two runs alone cannot be compared: statistical
 """
 
 from flatout.measure.parity import lacking, spread, whole

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -154,7 +154,7 @@ def _of_weights(baseline: Numbers, trial: Numbers, steps: int) -> float | None:
             continue
         if math.isinf(_apart(one, other)):
             return math.inf  # however small the variable is: rounding does not do that
-        moved = movement(one.sample, start.sample)
+        moved = _moved(one, (baseline.weights[count].get(number) for count in others))
         value = of_variable(one, other, moved)
         if moved or value or one.no_numbers:
             rows.append((value, one.sample.size))
@@ -169,6 +169,13 @@ def _of_weights(baseline: Numbers, trial: Numbers, steps: int) -> float | None:
             # A rest that differs is never called exact.
             return value or min(rows[-1][0], np.finfo(np.float32).tiny.item())
     return rows[-1][0]
+
+
+def _moved(one: Weights, at_others: Iterable[Weights | None]) -> float:
+    """How far a variable is from where it was first seen. Where several optimizers take turns, it may not have moved
+    since: then from where it is seen next, as rounding differs by infinitely more than nothing."""
+    same = (other for other in at_others if other is not None and other.sample.shape == one.sample.shape)
+    return next(filter(None, (movement(one.sample, other.sample) for other in same)), 0.0)
 
 
 def _apart(one: Weights, other: Weights) -> float:

@@ -1,9 +1,10 @@
-"""Two programs that draw random numbers which nobody can pin: do their losses lie as far apart as those of one program?
+"""Two programs of which two runs alone cannot be compared: do their losses lie as far apart as those of one program?
 
-Each side runs with several seeds. What a run did becomes a few numbers: the mean of each loss in the first and in the
-second half, and how far the weights have moved. Each is compared by Welch's test; together they accuse a right
-program in one case of a hundred. How small a fault would have been seen is part of the answer: a comparison that would
-have missed a fifth of the loss has seen nothing.
+They draw random numbers which nobody can pin, or rounding alone soon leads them elsewhere. Each side runs with several
+seeds. What a run did becomes a few numbers: the mean of each loss in the first and in the second half, and how far the
+weights have moved. Each is compared by Welch's test; together they accuse a right program in one case of a hundred. How
+small a fault would have been seen is part of the answer: a comparison that would have missed a fifth of the loss has
+seen nothing.
 
 What is no number (NaN, infinite) has no part in these means. How much of it there is has to be the same on both sides.
 """
@@ -30,7 +31,8 @@ ROUNDING = 1e-3
 """A shift by this share of a value may come from rounding alone, where all seeds give the same."""
 BLUNT = 0.2
 """A shift by this share of a value that would be missed in more than one case of ten makes the comparison worthless."""
-HOW = "random numbers cannot be pinned"
+NOT_PINNED = "random numbers cannot be pinned"
+"""Why two runs alone cannot be compared, where nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -46,25 +48,26 @@ class Shift:
     """The smallest one that would have been seen with the power of `POWER`."""
 
 
-def compare(baselines: Sequence[Numbers], trials: Sequence[Numbers]) -> Parity:
+def compare(baselines: Sequence[Numbers], trials: Sequence[Numbers], why: str = NOT_PINNED) -> Parity:
+    """`why`: two runs alone cannot be compared."""
     count = min(len(baselines), len(trials))
     if count < FEWEST_RUNS:
-        return Parity(UNKNOWN, None, f"the random numbers cannot be pinned, and only {count} seeds were tried")
+        return Parity(UNKNOWN, None, f"{why}, and only {count} seeds were tried")
     if len(baselines) != len(trials):
-        text = f"{HOW}, and of {len(baselines)} seeds as it is and {len(trials)} with the change any numbers were seen"
+        text = f"{why}, and of {len(baselines)} seeds as it is and {len(trials)} with the change any numbers were seen"
         return Parity(UNKNOWN, None, text)
     for number, (baseline, trial) in enumerate(zip(baselines, trials, strict=True)):
         others = [one for other, one in enumerate(baselines) if other != number]
         if lacks := lacking.of(baseline, trial, others):
-            return Parity(FAILED, None, f"{HOW}; with the change, {lacks}")
+            return Parity(FAILED, None, f"{why}; with the change, {lacks}")
     common = _Common.of([*baselines, *trials])
     ours, theirs = ([_summary(one, common) for one in side] for side in (baselines, trials))
-    how = f"{HOW}; over {count} seeds"
+    how = f"{why}; over {count} seeds"
     if broken := _without_numbers(ours, theirs):
         return Parity(broken[0], None, f"{how} {broken[1]}")
     found = _shifts([one.values for one in ours], [one.values for one in theirs])
     if not found:
-        return Parity(UNKNOWN, None, "the random numbers cannot be pinned, and no number was seen in all runs")
+        return Parity(UNKNOWN, None, f"{why}, and no number was seen in all runs")
     worst = max(found, key=lambda one: one.size / one.allowed if one.allowed else math.inf if one.size else 0.0)
     if worst.size > worst.allowed:
         apart = f"{worst.what} differs by {worst.size:.2g}, where chance gives {worst.allowed:.2g}"

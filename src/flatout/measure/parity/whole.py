@@ -61,8 +61,8 @@ def compare(baseline: Numbers, trial: Numbers, twin: Numbers | None = None, pert
     verdict, worst = _verdict(found, allowed)
     extent = replace(extent, few=extent.losses < min(FEWEST_LOSSES, seen // 2) and not _outputs_only(decided))
     if extent.few and verdict in (EXACT, REASSOCIATED):  # what differs does so, whatever else was seen
-        text = f"not shown: of {extent.losses} steps only the losses could be compared, of {seen} that there are"
-        return Parity(UNKNOWN, None, text)
+        why = ", as rounding alone changes the others as much" if extent.until is not None else ""
+        return Parity(UNKNOWN, None, f"only {extent.losses} of {seen} losses could be compared one by one{why}")
     stride = stretch(baseline, trial) if verdict == REASSOCIATED else None
     if stride is not None and (twin is None or stretch(baseline, twin) is None):
         return Parity(FAILED, abs(stride - 1), f"each update is {stride:.5g} times as large as the baseline's", extent)
