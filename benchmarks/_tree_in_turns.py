@@ -27,7 +27,7 @@ from typing import Any
 from flatout.observe import run_sampler
 from flatout.observe.observer import Observer
 
-TURN = 0.5
+TURN = float(os.environ.get("TURN", "0.5"))
 """Seconds."""
 LONGER = int(os.environ.get("LONGER", "40"))
 """Times as many epochs or steps as the program makes by itself."""
