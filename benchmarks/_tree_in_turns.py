@@ -8,9 +8,11 @@ nothing enters a span and nobody looks at the stack; steps are counted in both.
 
 from __future__ import annotations
 
+import bisect
 import gc
 import itertools
 import json
+import os
 import random
 import re
 import runpy
@@ -25,9 +27,9 @@ from typing import Any
 from flatout.observe import run_sampler
 from flatout.observe.observer import Observer
 
-TURN = 0.5
+TURN = float(os.environ.get("TURN", "0.5"))
 """Seconds."""
-LONGER = 40
+LONGER = int(os.environ.get("LONGER", "40"))
 """Times as many epochs or steps as the program makes by itself."""
 WARM = 3.0
 """Seconds of steps before the first turn."""
@@ -43,7 +45,7 @@ class Turns:
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
         self.ends: list[tuple[int, float]] = []
-        self.switched: list[tuple[float, bool]] = []
+        self.switched: list[tuple[float, float, bool]] = []
         self.sampler_seconds = 0.0
         self.on = True
         self._put_down, observer.ticks._put_down = observer.ticks._put_down, self._step
@@ -77,28 +79,39 @@ class Turns:
                 self.on = self.observer.spans.active = on
                 run_sampler.INTERVAL = interval if on else TURN
                 time.sleep(interval)  # the sampler has gone over
-                self.switched.append((time.perf_counter(), on))
+                self.switched.append((time.perf_counter(), time.process_time(), on))
                 time.sleep(TURN)
-                self.switched.append((time.perf_counter(), on))
+                self.switched.append((time.perf_counter(), time.process_time(), on))
         self.observer.spans.active = False
 
-    def pairs(self) -> list[tuple[float, float]]:
-        """Milliseconds of a step with the tree and without, of each two turns side by side."""
+    def pairs(self) -> list[tuple[Turn, Turn]]:
+        """What a step took with the tree and without, in each two turns side by side."""
         stream = Counter(number for number, _ in self.ends).most_common(1)[0][0]
         ends = [end for number, end in self.ends if number == stream]
-        gaps = list(itertools.pairwise(ends))
-        usual = statistics.median(b - a for a, b in gaps)
+        usual = statistics.median(b - a for a, b in itertools.pairwise(ends))
         turns = list(zip(self.switched[::2], self.switched[1::2], strict=False))
         found = []
         for one, other in zip(turns[::2], turns[1::2], strict=False):
-            means = {}
-            for (since, on), (until, _) in (one, other):
-                inside = [b - a for a, b in gaps if since < a and b < until and b - a < NO_STEP * usual]
-                if len(inside) >= FEWEST:
-                    means[on] = 1e3 * statistics.fmean(inside)
-            if len(means) == 2:
+            means = {begin[2]: _of_turn(ends, begin, end, usual) for begin, end in (one, other)}
+            if means[True] and means[False]:
                 found.append((means[True], means[False]))
         return found
+
+
+Turn = tuple[float, float]
+"""Of a step in it: milliseconds by the clock, and of the processors, whatever else runs on the machine."""
+
+
+def _of_turn(
+    ends: list[float], begin: tuple[float, float, bool], end: tuple[float, float, bool], usual: float
+) -> Turn | None:
+    """Nothing where it has few steps. What is done at the end of an epoch counts for the processors alone."""
+    first, last = bisect.bisect_right(ends, begin[0]), bisect.bisect_left(ends, end[0])
+    gaps = [b - a for a, b in itertools.pairwise(ends[first:last]) if b - a < NO_STEP * usual]
+    if len(gaps) < FEWEST:
+        return None
+    steps = len(gaps) + (ends[first] - begin[0] + end[0] - ends[last - 1]) / statistics.fmean(gaps)
+    return 1e3 * statistics.fmean(gaps), 1e3 * (end[1] - begin[1]) / steps
 
 
 def main() -> None:

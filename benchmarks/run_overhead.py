@@ -105,10 +105,16 @@ def in_turns(program: Path) -> str:
         driver = [sys.executable, str(Path(__file__).with_name("_tree_in_turns.py")), str(found), str(program)]
         ended(driver, Path(scratch), watched=True)
         result = json.loads(found.read_text())
-    ours, theirs = (list(side) for side in zip(*result["pairs"], strict=True))
-    middle, taken = statistics.median(theirs), result["sampler"] / result["seconds"]
-    more = f"steps of {middle:.2f} ms {told(ours, theirs)} in {len(ours)} pairs of turns"
-    return f"{more}; the thread that looks: {taken:.2%} of {result['seconds']:.0f} s"
+    pairs, taken = result["pairs"], result["sampler"] / result["seconds"]
+    wall, processors = ([[side[kind] for side in pair] for pair in pairs] for kind in (0, 1))
+    more = f"steps of {statistics.median(off for _, off in wall):.2f} ms {in_pairs(wall)}, processors"
+    told_in = f"{in_pairs(processors)} in {len(pairs)} pairs of turns"
+    return f"{more} {told_in}; the thread that looks: {taken:.2%} of {result['seconds']:.0f} s"
+
+
+def in_pairs(pairs: list[list[float]]) -> str:
+    ours, theirs = (list(side) for side in zip(*pairs, strict=True))
+    return told(ours, theirs)
 
 
 def run(program: Path, watched: bool | None) -> tuple[float, float, float]:

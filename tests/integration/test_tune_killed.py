@@ -143,11 +143,12 @@ def test_killed_together_with_its_watchdog(place: Path) -> None:
     until(lambda: not left_behind(place), 10)
 
 
-def test_interrupted_by_the_user(place: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive)])
+def test_interrupted_by_the_user_or_a_scheduler(number: signal.Signals, place: Path) -> None:
     running = tune(place, "--json", "case.json")
     until(lambda: any("scouted" in row for row in rows(place)), 180)
     time.sleep(2)  # any moment after it is as good: nothing waits for this one
-    running.send_signal(signal.SIGINT)
+    running.send_signal(number)
     told = running.communicate(timeout=500)[1]
     assert running.returncode in (0, 3), told
     assert "Interrupted" in told

@@ -7,6 +7,7 @@ import pytest
 from flatout.cures import direct_batch
 from flatout.cures._keras_call_edits import lines_of
 from flatout.cures.direct_batch.inject import sets_metrics_back
+from flatout.cures.direct_fit import edit as direct_fit
 from flatout.model.case import Case, Steps, Where
 from flatout.model.evidence.program import KerasCall
 from flatout.model.observed import Distribution
@@ -50,3 +51,35 @@ class Older:
 def test_the_lever_asks_keras_itself():
     assert sets_metrics_back(Newer.train_on_batch)
     assert not sets_metrics_back(Older.train_on_batch)
+
+
+LOOP = """
+for x, y in data:
+    model.fit(x, y, verbose=0)
+    losses.append(model.fit(x, y, verbose=0).history["loss"][0])
+    found = model.evaluate(x, y, verbose=0)
+"""
+
+
+def test_values_are_asked_for_only_of_a_keras_that_returns_those_of_the_batch():
+    places = ((3, "fit"), (4, "fit"), (5, "evaluate"))
+    evidence = tuple(
+        KerasCall(method, calls=40, ms=1.0, batches=40, single=40, where=Where("/gan.py", line))
+        for line, method in places
+    )
+    written = {
+        version: direct_fit.edit(
+            LOOP, "/gan.py", Case("tune", environment={"keras_version": version}, evidence=evidence), ""
+        )
+        for version in ("3.15.1", "3.10.0")
+    }
+    assert (
+        written["3.15.1"]
+        == """
+for x, y in data:
+    model.train_on_batch(x, y)
+    losses.append(model.train_on_batch(x, y, return_dict=True)["loss"])
+    found = model.test_on_batch(x, y)
+"""
+    )
+    assert written["3.10.0"] == LOOP.replace("model.fit(x, y, verbose=0)\n", "model.train_on_batch(x, y)\n")

@@ -134,6 +134,21 @@ def test_the_sampler_writes_a_state_that_replaces_the_last(tmp_path: Path) -> No
     assert sum(row[5] for row in fact["rows"]) == 3
 
 
+@pytest.mark.parametrize(
+    ("since", "steps", "microseconds", "interval"),
+    [(0, False, 100, 0.02), (0, True, 900, 0.04), (60, True, 60, 0.04), (60, True, 100, 0.05), (60, True, 9000, 0.2)],
+)
+def test_looks_take_a_small_share_of_a_run(
+    since: float, steps: bool, microseconds: float, interval: float, tmp_path: Path
+) -> None:
+    observer = Observer(Recorder(str(tmp_path)), ObserveSettings(trace=False))
+    if steps:
+        observer.streams.make("fit", "steps", "fit")
+    sampler = RunSampler(observer)
+    sampler.last, sampler.looks, sampler.took = sampler.began + since, 1000, microseconds / 1000
+    assert sampler.interval() == pytest.approx(interval)
+
+
 PROGRAM = """\
 rows = parse()
 for epoch in range(3):

@@ -135,8 +135,10 @@ def run(options: Options) -> None:
     """Try the ways to serve a trained model, check and measure each, and hand over the best within the budget."""
     from flatout.cli._output import show
     from flatout.optimize.session import optimize
+    from flatout.process import termination
 
-    result = optimize(options.request(), quiet=options.quiet)
+    with termination.as_interrupt():
+        result = optimize(options.request(), quiet=options.quiet)
     show(result.case, "serving", result.directory, options.json, options.quiet)
     sys.exit(0 if result.artefact is not None else 1)
 

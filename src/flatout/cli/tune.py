@@ -63,6 +63,7 @@ def register(app: typer.Typer) -> None:
         The program is started several times with changes injected from outside. No trial writes any of
         its files, or uses the network.
         """
+        from flatout.process import termination
         from flatout.process.fence.means import Leave
         from flatout.tune.request import TuneRequest
         from flatout.tune.session import tune
@@ -85,4 +86,6 @@ def register(app: typer.Typer) -> None:
             prove=prove,
             leave=Leave(unfenced, network),
         )
-        sys.exit(tune(request))
+        with termination.as_interrupt():
+            code = tune(request)
+        sys.exit(code)

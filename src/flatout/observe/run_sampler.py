@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
     from flatout.observe.observer import Observer
 
-EARLY_INTERVAL = 0.01
+EARLY_INTERVAL = 0.02
 INTERVAL = 0.04
 """Seconds between two looks, before there is a step and after."""
-LATE_INTERVAL = 0.05
-LATE_SECONDS = 300.0
-"""A run of hours is looked at less often."""
+LATE_SECONDS = 30.0
+OF_LOOKS = 0.002
+LONGEST_INTERVAL = 0.2
+"""After the first seconds looks may take this share of the time: a busy machine takes several times as long for one."""
 WRITE_SECONDS = 2.0
 """Between two writings of the tree, at least; what is written last stays where the process is killed."""
 OF_TIME = 0.002
@@ -57,7 +58,9 @@ class RunSampler:
         self.newest: tuple[Any, ...] = ()
         """The user's frames at the last look."""
         self.looks = 0
-        self.last = time.perf_counter()
+        self.took = 0.0
+        """Seconds of this thread for them."""
+        self.last = self.began = time.perf_counter()
         self.strip = Strip(self.last)
         self.end: Callable[[], None] = lambda: None
         """Called once the time is over for which the program is to be observed."""
@@ -67,14 +70,13 @@ class RunSampler:
         _thread.start_new_thread(self.run, ())
 
     def run(self) -> None:
-        began = written = time.perf_counter()
+        written = self.began
         limit, pause = self.observer.settings.seconds, WRITE_SECONDS
         while self.observer.active:
-            if limit is not None and self.last - began > limit:
+            if limit is not None and self.last - self.began > limit:
                 self.end()
                 return
-            late = self.last - began > LATE_SECONDS
-            time.sleep(LATE_INTERVAL if late else INTERVAL if self.observer.streams else EARLY_INTERVAL)
+            time.sleep(self.interval())
             try:
                 self.look()
                 if self.last - written > pause and self.observer.active:
@@ -86,8 +88,15 @@ class RunSampler:
                 self.observer.note(f"the sampler of the run stopped: {type(error).__name__}: {error}")
                 return
 
+    def interval(self) -> float:
+        if not self.observer.streams:
+            return EARLY_INTERVAL
+        if self.last - self.began < LATE_SECONDS:
+            return INTERVAL
+        return max(INTERVAL, min(self.took / max(self.looks, 1) / OF_LOOKS, LONGEST_INTERVAL))
+
     def look(self) -> None:
-        spans = self.observer.spans
+        began, spans = time.thread_time(), self.observer.spans
         frame = frame_of(self.watched)
         now = time.perf_counter()
         seconds, self.last = now - self.last, now
@@ -109,6 +118,7 @@ class RunSampler:
         row[0] += seconds
         row[1] += 1
         self.strip.add(now, int(row[2]), seconds)
+        self.took += time.thread_time() - began
 
     def write(self) -> None:
         """The whole tree so far, in place of the last one."""

@@ -31,20 +31,15 @@ loss = float(step(x, y)["loss"])
 
 from __future__ import annotations
 
-import re
-
 from flatout.cures import _frozen
+from flatout.cures._keras_versions import that_adds_metrics_up
 from flatout.cures._spec import Cure
 from flatout.model.case import Case
 from flatout.model.evidence.program import BATCH_METHODS, KerasCall
 
-RESETS_SINCE = (3, 15)
-"""Keras before this version adds metrics up over the calls for single batches."""
-
 
 def skip(case: Case) -> str | None:
-    version = str(case.environment.get("keras_version") or "")
-    if version and tuple(map(int, re.findall(r"\d+", version)[:2])) < RESETS_SINCE:
+    if version := that_adds_metrics_up(case):
         return f"Keras {version} sets no metrics back in train_on_batch: they add up over its calls"
     seen = [item for item in case.evidence_of(KerasCall) if item.method in BATCH_METHODS and item.calls > 1]
     if not seen:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from flatout.cures._keras_call_edits import Arguments, calls_at, defines, lines_of
+from flatout.cures._keras_versions import that_adds_metrics_up
 from flatout.cures.direct_fit import conditional_callbacks
 from flatout.cures.direct_fit.history_reads import Read, reads
 from flatout.cures.direct_predict.edit import keep_only
@@ -45,11 +46,12 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     fits, tests = lines_of(case, path, "fit"), lines_of(case, path, "evaluate")
     few, apart = lines_of(case, path, "fit", "few"), lines_of(case, path, "fit", "apart")
     for call in calls_at(document, fits, "fit", case) if fits else ():
-        _train(document, call)
+        _train(document, call, returns_own=not that_adds_metrics_up(case))
     for call in calls_at(document, few, "fit", case) if few else ():
         _train_in_parts(document, call)
     for call in calls_at(document, apart, "fit", case) if apart else ():
         conditional_callbacks.divide(document, call, _given(document, call), _USED, _DROPPED)
+    tests = set() if that_adds_metrics_up(case) else tests
     for call in calls_at(document, tests, "evaluate", case) if tests else ():
         _test(document, call)
     return document.result()
@@ -72,10 +74,13 @@ def _given(document: Document, call: cst.Call) -> Arguments:
     return arguments
 
 
-def _train(document: Document, call: cst.Call) -> None:
-    """Where nothing is asked of what `fit` returns but the values of its epochs, or nothing at all."""
+def _train(document: Document, call: cst.Call, returns_own: bool) -> None:
+    """Where nothing is asked of what `fit` returns but the values of its epochs, or nothing at all. `returns_own`:
+    `train_on_batch` returns the values of its own batch."""
     arguments = _given(document, call)
     asked = reads(document, call)
+    if not returns_own and not isinstance(document.parent(call), cst.Expr):
+        return
     if asked is None or not arguments.only({*_USED, *_DROPPED, "epochs"}) or not {"x", "y"} <= set(arguments.given):
         return
     epochs = _epochs(document, arguments)
