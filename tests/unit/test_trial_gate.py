@@ -61,7 +61,7 @@ def test_the_numbers_are_written_before_the_answer_is_given(monkeypatch):
     answers, write = os.pipe()
     numbers = Numbers(answers)
     observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None, devices=DeviceClock(print))
-    gate = Gate(observer, GateSettings(read, write, os.getppid()), numbers)
+    gate = Gate(observer, GateSettings(read, write, os.getpid()), numbers)
     atexit.unregister(gate._report_end)  # its pipe is closed long before these tests end
     stream = SimpleNamespace(rank=100)
 
@@ -139,7 +139,7 @@ def test_a_block_ends_when_the_device_has_finished(monkeypatch, read_steps, seco
     observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None, devices=DeviceClock(print))
     queue = Queue()
     values = Read(queue, read_steps)
-    gate = Gate(observer, GateSettings(read, write, os.getppid()), values)
+    gate = Gate(observer, GateSettings(read, write, os.getpid()), values)
     atexit.unregister(gate._report_end)
     gate._devices = queue
 
@@ -171,7 +171,7 @@ def test_what_fills_a_cache_is_measured_from_the_second_epoch_on():
     read, commands = os.pipe()
     answers, write = os.pipe()
     observer = SimpleNamespace(ticks=Ticks(), trial=TrialState(), injections=None, devices=DeviceClock(print))
-    settings = GateSettings(read, write, os.getppid(), fills_cache=True)
+    settings = GateSettings(read, write, os.getpid(), fills_cache=True)
     gate = Gate(observer, settings, SimpleNamespace(wanted=False))
     atexit.unregister(gate._report_end)
     now, warm_up, epochs = 100.0, gate.warm_up, gate.epochs
@@ -216,7 +216,7 @@ def test_steps_of_another_phase_are_not_waited_for(tmp_path):
     read, commands = os.pipe()
     answers, write = os.pipe()
     observer = Observer(Recorder(str(tmp_path)), ObserveSettings(trace=False))
-    settings = GateSettings(read, write, os.getppid(), not_steps=("fit",))
+    settings = GateSettings(read, write, os.getpid(), not_steps=("fit",))
     gate = Gate(observer, settings, SimpleNamespace(wanted=False))
     atexit.unregister(gate._report_end)
     observer.trial.at_step = gate.tick
