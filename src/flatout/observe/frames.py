@@ -22,5 +22,6 @@ def frame_of(thread: int) -> FrameType | None:
     if not COLLECTS_INSIDE or not gc.isenabled():
         return sys._current_frames().get(thread)
     # All three in one call into C: no other thread runs in between, and none sees the collector switched off.
+    frames: dict[int, FrameType]
     _, frames, _ = map(_call, (gc.disable, sys._current_frames, gc.enable))
     return frames.get(thread)

@@ -65,8 +65,8 @@ def scout(
     case = replace(name_offered(diagnose(assemble(directory, program, summary))), kind="tune")
     if code and case.steps is None and not case.program.error:  # `sys.exit(2)`, or no Python program
         said = last_words(directory / "output.txt") if code > 0 else ""
-        ended = f"exit code {code}" if code > 0 else f"signal {-code}"
-        error = f"{ended}: {said}" if said else ended
+        how = f"exit code {code}" if code > 0 else f"signal {-code}"
+        error = f"{how}: {said}" if said else how
         case = replace(case, program=replace(case.program, error=error))
     if code is None and case.steps is None:  # what it did not do yet says nothing about it
         return replace(case, program=replace(case.program, error=TOO_SHORT), notes=())
