@@ -333,6 +333,13 @@ def test_the_scout_stays_for_steps_after_those_that_trace(monkeypatch):
         scout.tick(update, end, 1)
     assert left == [0]
 
+    slow = scouting.Scout(observer, ScoutSettings(waits=False))
+    for end in (1.0, 4.0, 43.0, 90.0, 93.0, 96.0, 99.0):  # a machine that traces for a minute and a half
+        slow.tick(update, end, 1)
+    assert left == [0]
+    slow.tick(update, 102.0, 1)
+    assert left == [0, 0]
+
 
 def test_the_scout_waits_for_an_agent_to_learn(monkeypatch):
     """A program that has compiled a model predicts for a while before it fits for the first time."""

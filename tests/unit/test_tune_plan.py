@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flatout.cures import find
+from flatout.cures import find, levers
 from flatout.measure.parity import Extent, Parity
 from flatout.model.case import Case, Distribution, Finding, Fix, Interval, Steps, Trial
 from flatout.model.errors import UnknownLever
@@ -69,6 +69,20 @@ def test_the_first_finding_names_what_is_tried_first_whatever_its_cost():
     assert plan.suggested(find("prefetch"), case(small)), "it is the first"
     counted = Finding("input-bound", "…", cost_share=0.0, counted_before=0.2, fixes=(Fix("…", lever="prefetch"),))
     assert plan.suggested(find("prefetch"), case(first, counted)), "the first one may cost less than is said"
+
+
+def test_a_cure_that_fails_at_the_source_leaves_the_others_alone(monkeypatch):
+    def skip(case: Case) -> str | None:
+        raise IndexError("list index out of range")
+
+    before = plan.make(case())
+    name = before.levers[0].partition("=")[0]
+    lever = find(name)
+    broken = replace(lever, spec=replace(lever.spec, skip=skip))
+    monkeypatch.setattr(plan, "all_levers", lambda: {**levers(), name: broken})
+    made = plan.make(case())
+    assert made.levers == tuple(text for text in before.levers if text.partition("=")[0] != name)
+    assert dict(made.skipped)[name] == "it cannot read this program: IndexError: list index out of range"
 
 
 def test_a_name_that_does_not_exist_is_refused():

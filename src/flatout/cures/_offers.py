@@ -14,7 +14,6 @@ from flatout.causes import find as find_cause
 from flatout.cures import _trial_edit
 from flatout.cures._catalogue import edit_of, is_injected, levers
 from flatout.model.case import Case, Finding, Fix
-from flatout.model.errors import FlatoutError
 
 PROPOSED = ("exact", "reassociated")
 """What a cure may do to the numbers that is named although the cause did not choose it."""
@@ -59,10 +58,10 @@ def reason_against(name: str, case: Case) -> str | None:
         sources = list(_trial_edit.sources(case))
         if edit is None or any(edit(text, path, case, value) for value in values for path, text in sources):
             return None
-    except (FlatoutError, OSError, SyntaxError, ValueError) as error:
-        return f"the source could not be looked through: {error}"
-    by_hand = cure.spec.by_hand
-    return (by_hand(case, values[0]) if by_hand is not None else "") or "its edit finds no place in the source"
+        by_hand = cure.spec.by_hand
+        return (by_hand(case, values[0]) if by_hand is not None else "") or "its edit finds no place in the source"
+    except Exception as error:  # source may be written in any way
+        return f"the source could not be looked through: {type(error).__name__}: {error}"
 
 
 def _with_reason(fix: Fix, why: str) -> str:

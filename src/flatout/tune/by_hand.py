@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 from flatout.cures import edit_of, find
@@ -14,7 +15,9 @@ def by_hand(case: Case, lever: str) -> str:
     name, value = parse(lever)
     cure = find(name)
     why = "has no edit" if edit_of(cure) is None else "finds no place for its edit in this code"
-    told = cure.spec.by_hand(case, value) if cure.spec.by_hand is not None else ""
+    told = ""
+    with contextlib.suppress(Exception):  # the source may be written in any way
+        told = cure.spec.by_hand(case, value) if cure.spec.by_hand is not None else ""
     told = told or _of_finding(case, name) or _of_page(cure.page) or cure.title
     return f"{shown([lever])} is not in the patch: it {why}. By hand: {told}"
 

@@ -43,6 +43,9 @@ def make(
         if lever.spec.equivalence == "bound" or lever.spec.side == "run" or lever.name in without:
             continue
         why = _why_not(lever, case, bool(named), allow, bounds or {})
+        values: Sequence[str] = ()
+        if why is None:
+            why, values = _judged(lever, case, wanted.get(lever.name))
         if why is None and lever.spec.in_whole_runs:
             why = "a step with it is another one: whole runs try it"
         if why is None and not named and saves_beside_steps(lever, case):
@@ -50,9 +53,6 @@ def make(
         if why is not None:
             skipped.append((lever.name, why))
             continue
-        values = [wanted[lever.name]] if wanted.get(lever.name) else lever.spec.values(case)
-        if not values:
-            skipped.append((lever.name, "no setting of it fits this program"))
         for value in values:
             chosen.append((order(lever, case), f"{lever.name}={value}" if value else lever.name))
     chosen.sort(key=lambda item: item[0])
@@ -68,11 +68,14 @@ def of_run(case: Case, named: Sequence[str] = (), allow: Collection[str] = (), w
         if not of_run or lever.name in without or (named and lever.name not in wanted):
             continue
         why = _why_not(lever, case, bool(named), allow, {})
+        given = [value for name, value in map(parse, named) if name == lever.name and value]
+        values: Sequence[str] = ()
+        if why is None:
+            why, values = _judged(lever, case, given[0] if given else None)
         if why is not None:
             skipped.append((lever.name, why))
             continue
-        values = [value for name, value in map(parse, named) if name == lever.name and value]
-        chosen += [f"{lever.name}={one}" if one else lever.name for one in values or lever.spec.values(case)[:1]]
+        chosen += [f"{lever.name}={one}" if one else lever.name for one in given or values[:1]]
     return Plan(tuple(chosen), tuple(skipped))
 
 
@@ -89,7 +92,18 @@ def _why_not(
         bound = bounds.get(name)
         if lever.spec.side == side and bound is not None and excludes(bound):
             return f"even {free} that costs nothing gives {bound.ratio:.2f} [{bound.low:.2f}, {bound.high:.2f}]"
-    return lever.spec.skip(case)
+    return None
+
+
+def _judged(lever: LoadedCure, case: Case, given: str | None) -> tuple[str | None, Sequence[str]]:
+    """Why the cure leaves itself out, and its settings. It reads source that anybody may have written: where it fails
+    at that, the others are tried none the less."""
+    try:
+        why = lever.spec.skip(case)
+        values = () if why is not None else [given] if given else lever.spec.values(case)
+    except Exception as error:
+        return f"it cannot read this program: {type(error).__name__}: {error}", ()
+    return why or (None if values else "no setting of it fits this program"), values
 
 
 def excludes(bound: Interval) -> bool:

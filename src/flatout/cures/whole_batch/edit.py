@@ -10,8 +10,9 @@ from flatout.model.case import Case
 from flatout.model.errors import Internal
 from flatout.source.editing import case_facts, sample_loops
 from flatout.source.editing.accumulation import JOIN, MEAN, STACK, SUM, lists_added_up, use_of
-from flatout.source.editing.dataflow import Flow, called_name, definitions, names_in, reached
+from flatout.source.editing.dataflow import Flow, called_name, names_in, reached
 from flatout.source.editing.document import Document, free, read
+from flatout.source.editing.graph_fit import fit_of
 from flatout.source.editing.sample_loops import span, text
 
 _UPDATES = {"apply_gradients", "apply", "minimize", "train_on_batch", "fit", "update_state", "add_loss", "add_update"}
@@ -184,7 +185,7 @@ def _terms(module: ast.Module, loop: Loop) -> list[Term]:
         raise Unfit
     if not sample_loops.only_computes(computed) or sample_loops.is_read_outside(loop.scope, loop.node, own | given):
         raise Unfit
-    for node in reached(computed, definitions(module)):
+    for node in reached(computed, fit_of(module).meant):
         if isinstance(node, ast.Call) and (
             called_name(node.func) in _UPDATES or called_name(node.func).startswith("assign")
         ):

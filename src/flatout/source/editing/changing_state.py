@@ -76,13 +76,9 @@ def _makes_object(value: ast.expr, fit: GraphFit) -> bool:
 
 def _is_set_inside(kinds: Kinds, body: Sequence[ast.stmt], attribute: str) -> bool:
     """Whether the step, or a function that it calls, sets the attribute."""
-    known = {name: list(found) for name, found in kinds.fit.definitions.items()}
-    for fit in kinds.fits[1:]:
-        for name, found in fit.definitions.items():
-            known.setdefault(name, []).extend(found)
     return any(
         isinstance(node, ast.Attribute) and node.attr == attribute and not isinstance(node.ctx, ast.Load)
-        for node in reached(body, known)
+        for node in reached(body, lambda call: [one for fit in kinds.fits for one in fit.meant(call)])
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
@@ -240,14 +240,16 @@ def definitions(module: ast.Module) -> Definitions:
     return found
 
 
-def reached(statements: Iterable[ast.stmt], known: Definitions) -> Iterator[ast.AST]:
-    """All nodes of statements, and of the functions of the file that they call."""
+def reached(
+    statements: Iterable[ast.stmt], meant: Callable[[ast.Call], Iterable[ast.FunctionDef | ast.AsyncFunctionDef]]
+) -> Iterator[ast.AST]:
+    """All nodes of statements, and of the functions that `meant` names for their calls."""
     waiting: list[ast.stmt] = list(statements)
-    seen: set[str] = set()
+    seen: set[int] = set()
     while waiting:
         for node in ast.walk(waiting.pop()):
             yield node
-            name = called_name(node) if isinstance(node, ast.Call) else ""
-            if name and name not in seen:
-                seen.add(name)
-                waiting += [inner for function in known.get(name, ()) for inner in function.body]
+            for function in meant(node) if isinstance(node, ast.Call) else ():
+                if id(function) not in seen:
+                    seen.add(id(function))
+                    waiting += function.body

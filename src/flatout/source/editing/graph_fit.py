@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from flatout.source import side_effects
 from flatout.source.editing.dataflow import FUNCTIONS, LOOPS, bound_in, called_name, definitions, names_in
+from flatout.source.editing.receivers import Receivers
 
 UPDATES = {"assign", "assign_add", "assign_sub", "apply_gradients", "apply", "update_state"}
 """Methods that end a step. A graph can run them too."""
@@ -194,12 +195,45 @@ class GraphFit:
     def called(self, call: ast.Call) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Functions of this file that a call may run and that are not traced."""
         name = called_name(call.func)
-        known = [function for function in self.definitions.get(name, ()) if not is_traced(function)]
+        known = [function for function in self.meant(call) if not is_traced(function)]
         if not isinstance(call.func, ast.Attribute):
             return known
         # `self.actor(states)` is no call of a function `actor` that builds it, unless the attribute is the function.
         held = any(isinstance(value, ast.Name) and value.id == name for value in self.attributes.get(name, ()))
         return [function for function in known if held or id(function) in self._methods]
+
+    def meant(self, call: ast.Call) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """Functions of this file with the name that a call calls; of methods those of the class of its object, where
+        that is known."""
+        known = self.definitions.get(called_name(call.func), [])
+        classes = self._receivers.classes_of(call.func) if known else None
+        if classes is None or not classes <= {*self._classes, *self.modules}:
+            return known
+        above = {one for name in classes for one in self._above(name)}
+        return [function for function in known if self._holders.get(id(function)) in above]
+
+    @functools.cached_property
+    def _receivers(self) -> Receivers:
+        return Receivers([self.module])
+
+    @functools.cached_property
+    def _classes(self) -> dict[str, ast.ClassDef]:
+        return {node.name: node for node in ast.walk(self.module) if isinstance(node, ast.ClassDef)}
+
+    @functools.cached_property
+    def _holders(self) -> dict[int, str]:
+        """Methods, by identity, and the names of their classes."""
+        return {id(node): holder.name for holder in self._classes.values() for node in holder.body}
+
+    def _above(self, name: str) -> set[str]:
+        """A class, and those of this file that it inherits from."""
+        found, waiting = {name}, [name]
+        while waiting:
+            holder = self._classes.get(waiting.pop())
+            bases = {called_name(base) for base in holder.bases} - found if holder is not None else set()
+            found |= bases
+            waiting += bases
+        return found
 
     @functools.cached_property
     def _methods(self) -> set[int]:
@@ -269,8 +303,7 @@ class GraphFit:
             if is_tape(node):
                 return True
             if isinstance(node, ast.Call) and depth < 2:
-                known = self.definitions.get(called_name(node.func), ())
-                for function in known if traced else self.called(node):
+                for function in self.meant(node) if traced else self.called(node):
                     if any(self.has_tape(inner, depth + 1, traced) for inner in function.body):
                         return True
         return False

@@ -34,7 +34,7 @@ def pass_tensors(document: Document, definition: cst.FunctionDef, others: Mappin
     if float_type([fit, *further]) != "float32":
         return  # the type that a Python number has as a tensor
     kinds = Kinds(fit)
-    names = [name for name in arguments(node) if python_use(node.body, name, fit.definitions) is None]
+    names = [name for name in arguments(node) if python_use(fit, node.body, name) is None]
     numbers = {name for name in names if kinds.is_given_numbers(node, name)}
     arrays = {name for name in names if name not in numbers and _mixes(kinds, node, name)}
     for argument, value in _given(document, definition):

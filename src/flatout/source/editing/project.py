@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from flatout.source import side_effects
 from flatout.source.editing.dataflow import FUNCTIONS, bound_in, called_name
 from flatout.source.editing.dataflow import arguments as arguments_of
+from flatout.source.editing.receivers import Receivers
 
 MAKERS = frozenset({"__init__", "__new__", "__post_init__", "build", "__setstate__", "from_config"})
 """Methods that fill a new object."""
@@ -145,7 +146,14 @@ class Project:
         found = [item for item in self.codes.get(node.attr, ()) if item.holder or isinstance(item.node, ast.Lambda)]
         if code is not None and code.this and isinstance(node.value, ast.Name) and node.value.id == code.this:
             return [item for item in found if not item.holder or self.related(item.holder, code.holder)]
+        classes = self._receivers.classes_of(node)
+        if classes is not None and classes <= set(self.bases):
+            return [item for item in found if not item.holder or any(self.related(item.holder, c) for c in classes)]
         return [*found, *(item for item in self.codes.get(node.attr, ()) if item not in found and not item.holder)]
+
+    @functools.cached_property
+    def _receivers(self) -> Receivers:
+        return Receivers(self.modules.values())
 
     @staticmethod
     def _inside(inner: Code, outer: Code) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from flatout.source import side_effects
 from flatout.source.editing import unseen_code
-from flatout.source.editing.dataflow import called_name, definitions, reached
-from flatout.source.editing.graph_fit import SHAPES_OF_NUMPY, GraphFit
+from flatout.source.editing.dataflow import called_name, reached
+from flatout.source.editing.graph_fit import SHAPES_OF_NUMPY, GraphFit, fit_of
+from flatout.source.side_effects import Definition
 
 _SHAPES = {"shape", "get_shape"}
 _COUNTS = {"unstack"}
@@ -26,14 +26,14 @@ _LIBRARIES = {
 def any_in(fit: GraphFit, body: Sequence[ast.stmt], others: Mapping[str, ast.Module]) -> bool:
     """Whether these statements read shapes, or a model does: in this file or in `others`, the program's other files."""
     own = {part.removesuffix(".py") for path in others for part in os.path.normpath(path).split(os.sep)}
-    known = {name: list(found) for name, found in fit.definitions.items()}
-    libraries = set(fit.modules)
-    for module in others.values():
-        libraries |= set(side_effects.imported(module))
-        for name, found in definitions(module).items():
-            known.setdefault(name, []).extend(found)
-    models = [node for name in _FORWARD for node in known.get(name, ())]
-    nodes = [*reached(body, known), *(inner for model in models for inner in reached(model.body, known))]
+    fits = [fit, *map(fit_of, others.values())]
+    libraries = {name for one in fits for name in one.modules}
+    models = [node for one in fits for name in _FORWARD for node in one.definitions.get(name, ())]
+
+    def meant(call: ast.Call) -> Iterator[Definition]:
+        return (function for one in fits for function in one.meant(call))
+
+    nodes = [*reached(body, meant), *(inner for model in models for inner in reached(model.body, meant))]
     modules = (fit.module, *others.values())
     unseen = set().union(*map(_imported, modules)) - _LIBRARIES - own
     if unseen and unseen_code.called(nodes, modules, unseen):

@@ -19,7 +19,7 @@ _TOLD = {"name", "path", "shape", "dtype"}
 
 def objects(fit: GraphFit, statement: ast.stmt, host: bool) -> tuple[frozenset[str], frozenset[str]]:
     """What a statement names, and what it changes: what it calls a method of, and whose variables it passes on."""
-    nodes = list(reached([statement], fit.definitions)) if host else list(ast.walk(statement))
+    nodes = list(reached([statement], fit.meant)) if host else list(ast.walk(statement))
     uses: set[str] = set()
     skipped = _named_only(statement)
     for node in nodes:

@@ -188,7 +188,7 @@ class Surroundings:
         """
         inside = {id(node) for node in every(kept)}
         apart = self._set_in_other_functions() if by_project else set()
-        attributes = {node.attr for node in reached(kept, self.fit.definitions) if isinstance(node, ast.Attribute)}
+        attributes = {node.attr for node in reached(kept, self.fit.meant) if isinstance(node, ast.Attribute)}
         if attributes & {"trainable_variables", "trainable_weights"} and self.loops:
             attributes |= {"trainable"} & self._set_in_loops()
         free = set(flow.read) - set(given)

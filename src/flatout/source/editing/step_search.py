@@ -295,7 +295,7 @@ class Search:
             return False  # it would hold arrays that the step does not
         if self.fit.obstacle([statement]) is not None:
             return False
-        under = reached(step, self.fit.definitions)
+        under = reached(step, self.fit.meant)
         tapes = [node for node in under if isinstance(node, ast.With) and is_tape(node)]
         known = {ast.unparse(node.func) for node in every(tapes) if isinstance(node, ast.Call)}
         calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)]

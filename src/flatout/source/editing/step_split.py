@@ -90,6 +90,8 @@ def split(fit: GraphFit, region: Sequence[ast.stmt]) -> Split:
 
 def _divided(items: Sequence[_Item]) -> Split:
     graph = [item for item in items if item.obstacle is None]
+    if not graph:
+        raise NotSplit(next(item.obstacle for item in items if item.obstacle is not None))
     before: list[_Item] = []
     after: list[_Item] = []
     for number, item in enumerate(items):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Sequence
 
-from flatout.source.editing.dataflow import Definitions, arguments, called_name, names_in
+from flatout.source.editing.dataflow import arguments, names_in
 from flatout.source.editing.graph_fit import GraphFit, Obstacle, every
 from flatout.source.editing.step_arguments import Surroundings
 from flatout.source.editing.step_split import NotSplit
@@ -43,7 +43,7 @@ def tensors(
     for name in sorted(numbers | changing):
         if name in changing and not _is_scalar(around, body, name):
             continue  # a tensor, or an object: it goes in as it is
-        use = python_use(body, name, fit.definitions)
+        use = python_use(fit, body, name)
         if use is not None or not tf:
             line = use or body[0].lineno
             raise NotSplit(Obstacle(line, f"needs the Python number {name}, for which each value is traced again"))
@@ -54,7 +54,7 @@ def tensors(
     if not tf or floats is None:
         return found
     for name in sorted(loose):
-        if python_use(body, name, fit.definitions) is not None:
+        if python_use(fit, body, name) is not None:
             continue
         if in_arithmetic(fit, body, name):
             found[name] = f"{tf}.cast({name}, {tf}.{floats})"
@@ -75,10 +75,10 @@ def _is_scalar(around: Surroundings, body: Sequence[ast.stmt], name: str) -> boo
     return any(map(around.kinds.is_scalar_attribute, attributes)) or in_arithmetic(around.fit, body, name)
 
 
-def python_use(body: Sequence[ast.AST], name: str, definitions: Definitions, deep: int = _DEEP) -> int | None:
+def python_use(fit: GraphFit, body: Sequence[ast.stmt], name: str, deep: int = _DEEP) -> int | None:
     """The line at which a number is an index, a condition or a length, here or in a function of the file that it is
     passed to."""
-    for node in (inner for part in body for inner in ast.walk(part)):
+    for node in _as_given(body, name):
         parts: list[ast.AST] = []
         if isinstance(node, ast.Subscript):
             parts = [node.slice]
@@ -90,25 +90,27 @@ def python_use(body: Sequence[ast.AST], name: str, definitions: Definitions, dee
             parts = [node]
         if any(name in names_in(part) for part in parts):
             return int(getattr(node, "lineno", 0)) or min(getattr(part, "lineno", 0) for part in parts)
-        if deep and isinstance(node, ast.Call):
-            use = _use_in_called(node, name, definitions, deep)
+        for function, argument in _handed_on(fit, node, name) if deep and isinstance(node, ast.Call) else ():
+            use = python_use(fit, function.body, argument, deep - 1)
             if use is not None:
                 return use
     return None
 
 
-def _use_in_called(call: ast.Call, name: str, definitions: Definitions, deep: int) -> int | None:
-    """The line of such a use in a function that is given the number itself."""
-    for function, argument in _handed_on(call, name, definitions):
-        use = python_use(function.body, argument, definitions, deep - 1)
-        if use is not None:
-            return use
-    return None
+def _as_given(body: Sequence[ast.stmt], name: str) -> Iterator[ast.AST]:
+    """The nodes of statements up to where the name gets another value: `actions = tf.one_hot(actions, 4)`."""
+    for statement in body:
+        bound = isinstance(statement, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == name for target in statement.targets
+        )
+        yield from ast.walk(statement.value if isinstance(statement, ast.Assign) and bound else statement)
+        if bound:
+            return
 
 
-def _handed_on(call: ast.Call, name: str, definitions: Definitions) -> Iterator[tuple[Definition, str]]:
+def _handed_on(fit: GraphFit, call: ast.Call, name: str) -> Iterator[tuple[Definition, str]]:
     """The functions of the file that a call may give a value to as it is, and what they call it."""
-    for function in definitions.get(called_name(call.func), ()):
+    for function in fit.meant(call):
         taken = arguments(function)
         if taken[:1] in (["self"], ["cls"]) and isinstance(call.func, ast.Attribute):
             taken = taken[1:]
@@ -121,7 +123,7 @@ def _handed_on(call: ast.Call, name: str, definitions: Definitions) -> Iterator[
 def in_arithmetic(fit: GraphFit, body: Sequence[ast.stmt], name: str, deep: int = _DEEP) -> bool:
     """`rewards + 0.99 * values`, here or in a function of the file that it is passed to: an array of doubles would take
     the type of the tensor beside it."""
-    for node in every(body):
+    for node in _as_given(body, name):
         sides: list[ast.expr] = []
         if isinstance(node, ast.BinOp):
             sides = [node.left, node.right]
@@ -130,7 +132,7 @@ def in_arithmetic(fit: GraphFit, body: Sequence[ast.stmt], name: str, deep: int 
         if any(isinstance(side, ast.Name) and side.id == name for side in sides):
             return True
         if deep and isinstance(node, ast.Call):
-            further = _handed_on(node, name, fit.definitions)
+            further = _handed_on(fit, node, name)
             if any(in_arithmetic(fit, function.body, argument, deep - 1) for function, argument in further):
                 return True
     return False

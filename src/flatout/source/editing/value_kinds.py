@@ -214,6 +214,8 @@ def _given(fits: Iterable[GraphFit], function: Definition, name: str) -> Iterato
     taken = arguments(function)
     for fit in fits:
         for call in fit.calls.get(function.name, ()):
+            if function in fit.definitions.get(function.name, ()) and function not in fit.meant(call):
+                continue  # a method of another class
             bound = isinstance(call.func, ast.Attribute) and taken[:1] in (["self"], ["cls"])
             pairs = [*zip(taken[1:] if bound else taken, call.args, strict=False)]
             yield from ((value, fit) for argument, value in pairs if argument == name)

@@ -26,9 +26,10 @@ ENOUGH_SECONDS = 3.0
 FEWEST_STEPS = 6
 """Slow steps are watched for longer, until there are so many…"""
 SETTLED = 8.0
-"""Times the quickest step so far: one that takes longer traced a function, and does not count among these…"""
+"""Times the quickest step so far: one that takes longer traced a function, and does not count among these: a GAN traces
+three models first…"""
 SLOW_SECONDS = 45.0
-"""…but no longer than this."""
+"""…but no longer than this, without what the traces took."""
 PLAY_SECONDS = 25.0
 """So long a program that has compiled a model is given to begin its training: an agent plays before it learns."""
 OVER_SECONDS = 12.0
@@ -88,8 +89,10 @@ class Scout:
         if plays:
             return
         seen = window.opened_times > 0 and settled
-        slow = self._settled() < FEWEST_STEPS and end - self._last < OVER_SECONDS
-        if (seen and elapsed > ENOUGH_SECONDS and not slow) or elapsed > (SLOW_SECONDS if slow else MOST_SECONDS):
+        traced = [one for one in self._lasted if one > SETTLED * min(self._lasted)]
+        slow = 1 + len(self._lasted) - len(traced) < FEWEST_STEPS and end - self._last < OVER_SECONDS
+        over = elapsed - sum(traced) > SLOW_SECONDS if slow else elapsed > MOST_SECONDS
+        if (seen and elapsed > ENOUGH_SECONDS and not slow) or over:
             with self.observer.spans.of_flatout():
                 waits = self._waits and elapsed < LATER_SECONDS and self._more_to_come(end, elapsed)
             if waits:
@@ -100,11 +103,6 @@ class Scout:
             self.observer.recorder.fact("scouted", seconds=elapsed, missing=missing)
             finish(self.observer)
             _leave(0)
-
-    def _settled(self) -> int:
-        """Steps of the highest kind that were about as quick as others. A GAN traces three models first, which may take
-        all of the time that is watched."""
-        return 1 + sum(one <= SETTLED * min(self._lasted) for one in self._lasted)
 
     def _more_to_come(self, now: float, elapsed: float) -> bool:
         """Whether the program has yet to come to a place where it trains or predicts. Then all phases are seen for as
