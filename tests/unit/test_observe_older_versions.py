@@ -123,3 +123,12 @@ def test_a_graph_that_was_taken_apart_is_left_alone(tmp_path: Path, monkeypatch:
     observer.hooks.at_end[-1]()
     facts = (tmp_path / "facts.jsonl").read_text()
     assert facts.count('"kind":"graph"') + facts.count('"kind": "graph"') == 1
+
+
+def test_keras_2_is_looked_for_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_names, "_home", ["tf_keras.src"])
+    assert (private_names.keras_2(), private_names.package_of("legacy-floatx")) == ("tf_keras", "tf_keras")
+    for home in ("keras.src", "keras"):  # beside TensorFlow 2.13 to 2.15, beside 2.12
+        private_names.keras_2_is_in(home)
+        assert (private_names.keras_2(), private_names.package_of("legacy-floatx")) == ("keras", "keras")
+    assert private_names.package_of("layer-init") == "keras"

@@ -677,6 +677,17 @@ def keras_2_is_in(package: str) -> None:
     _home[0] = package
 
 
+def keras_2() -> str:
+    """The package that is Keras 2 here: `tf_keras` or `keras`."""
+    return _home[0].partition(".")[0]
+
+
+def package_of(key: str) -> str:
+    """The package in which the name is looked up."""
+    package = PRIVATE_NAMES[key].package
+    return keras_2() if package == "tf_keras" else package
+
+
 def _moved(name: PrivateName) -> str:
     return name.module.replace(_LEGACY, _home[0], 1) if name.package == "tf_keras" else name.module
 
