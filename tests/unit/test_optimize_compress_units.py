@@ -1,5 +1,6 @@
 """Units, plans and patterns: the parts of compression that need no Keras."""
 
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,7 @@ from flatout.optimize.compress import magnitude
 from flatout.optimize.compress.cluster import find_centres
 from flatout.optimize.compress.stages import parse
 from flatout.optimize.compress.structure.channels import Channels, Group
+from flatout.optimize.compress.structure.graph import refuse_keras_2
 from flatout.optimize.compress.structure.plan import Limits, Planner
 from flatout.optimize.compress.structure.rules.shape import reshaped
 from flatout.optimize.compress.structure.units import Labels, Ledger
@@ -128,3 +130,12 @@ def test_training_for_nothing_is_refused():
     done = CliRunner().invoke(make_app(), ["optimize", "model.keras", "--train", "job:train"])
     assert isinstance(done.exception, FlatoutError)
     assert "--compress" in str(done.exception)
+
+
+@pytest.mark.parametrize("version", ["2.12.0", "2.15.0"])
+def test_a_model_of_keras_2_is_refused(version, monkeypatch):
+    monkeypatch.setitem(sys.modules, "keras", SimpleNamespace(__version__=version))
+    with pytest.raises(CompressionRefused, match="Keras 2"):
+        refuse_keras_2(SimpleNamespace(name="model"))
+    monkeypatch.setitem(sys.modules, "keras", SimpleNamespace(__version__="3.15.1"))
+    refuse_keras_2(SimpleNamespace(name="model"))

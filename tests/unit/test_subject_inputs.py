@@ -1,7 +1,9 @@
 """Model files that are damaged or hostile, data that does not fit: refused with the reason, before anything is run."""
 
 import json
+import sys
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from flatout.cli.optimize import parse_batches, parse_shapes
 from flatout.model.errors import ArtefactUnreadable, DataUnusable, FlatoutError, ModelRefused
 from flatout.optimize.verification import read_manifest
-from flatout.subject import Tensor, data, input_matching, preparation, trust
+from flatout.subject import Tensor, data, input_matching, keras_models, preparation, trust
 from flatout.subject.opening import open_original
 from flatout.subject.original import DeclaredInput
 
@@ -297,3 +299,13 @@ def test_converters_never_see_the_samples_of_the_check():
     )
     assert [len(parts[name]) for name in ("calibration", "held_out", "spare")] == [25, 50, 25]
     assert len(set(np.concatenate(list(parts.values())).tolist())) == 100
+
+
+@pytest.mark.parametrize(("version", "kind"), [("2.15.0", "tf_keras"), ("3.15.1", "keras")])
+def test_keras_2_may_be_the_package_keras(version, kind, monkeypatch):
+    variable = SimpleNamespace(value="what TensorFlow has")
+    package = SimpleNamespace(__version__=version, Model=type("Model", (), {"inputs": None, "variables": [variable]}))
+    monkeypatch.setitem(sys.modules, "keras", package)
+    original = keras_models.wrap_model(package.Model(), {})
+    assert original.kind == kind
+    assert original.variables == [variable if kind == "tf_keras" else variable.value]

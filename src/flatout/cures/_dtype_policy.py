@@ -10,11 +10,11 @@ from typing import Any
 
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
-from flatout.observe.private_names import PRIVATE_NAMES, patch, replace, resolve
+from flatout.observe.private_names import package_of, patch, replace, resolve
 
 
 def hooks(policy: str) -> Hooks:
-    """Layers of Keras 3 and tf_keras compute under this policy."""
+    """Layers of Keras 3 and Keras 2 compute under this policy."""
     return Hooks(
         keras=lambda injection, module: compute_in(injection, policy),
         tf_keras=lambda injection, module: compute_in_legacy(injection, policy),
@@ -32,10 +32,9 @@ def compute_in(injection: Injection, policy: str) -> None:
 
 
 def compute_in_legacy(injection: Injection, policy: str) -> None:
-    import tf_keras
-
-    tf_keras.mixed_precision.set_global_policy(policy)
-    _after("legacy-clear-session", lambda: tf_keras.mixed_precision.set_global_policy(policy))
+    _, _, set_policy = resolve("legacy-dtype-policy")
+    set_policy(policy)
+    _after("legacy-clear-session", lambda: set_policy(policy))
     _tell(injection, "legacy-layer-init", policy)
     _hand_back_single("legacy-model-call", policy)
 
@@ -59,7 +58,7 @@ def _after(key: str, then: Callable[[], None]) -> None:
 
     clear_session.__doc__ = original.__doc__
     clear_session.__wrapped__ = original  # type: ignore[attr-defined]
-    replace_everywhere(PRIVATE_NAMES[key].package, original, clear_session)
+    replace_everywhere(package_of(key), original, clear_session)
 
 
 def _tell(injection: Injection, key: str, policy: str) -> None:

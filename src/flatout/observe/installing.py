@@ -14,6 +14,7 @@ from typing import Any
 
 from flatout.observe.imports import ImportWatch
 from flatout.observe.observer import PACKAGES, Observer, Package, Probe
+from flatout.observe.private_names import keras_2_is_in
 from flatout.source import users_code
 
 READ_BY_TENSORFLOW = (
@@ -66,6 +67,8 @@ def install(observer: Observer, package: Package, module: ModuleType) -> None:
     began = time.perf_counter()
     if package == "keras" and (version_of(module) or "").startswith("2."):
         package = _keras_2()
+    elif package == "tf_keras":
+        keras_2_is_in("tf_keras.src")
     if observer.injections is not None:
         observer.injections.install(package, module)  # first: the probes must see the changed program
     for probe in _probes(observer):
@@ -77,8 +80,6 @@ def install(observer: Observer, package: Package, module: ModuleType) -> None:
 
 def _keras_2() -> Package:
     """Beside TensorFlow 2.15 and older the package `keras` is Keras 2, the same that is called tf_keras later on."""
-    from flatout.observe.private_names import keras_2_is_in
-
     keras_2_is_in("keras.src" if importlib.util.find_spec("keras.src") is not None else "keras")
     return "tf_keras"
 

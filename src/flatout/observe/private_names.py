@@ -28,6 +28,8 @@ class PrivateName:
     known: str
     """Releases it was read and tried in."""
     package: str = "tensorflow"
+    earlier: tuple[tuple[str, str], ...] = ()
+    """Module and attribute in older releases, the newest of them first."""
 
 
 _TF = "TensorFlow 2.16–2.21"
@@ -321,10 +323,18 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         f"{_FUNCTION}.polymorphic_function", "Function.__call__", "calls of tf.functions", _TF
     ),
     "concrete-call": PrivateName(
-        f"{_FUNCTION}.concrete_function", "ConcreteFunction.__call__", "calls of SavedModel signatures", _TF
+        f"{_FUNCTION}.concrete_function",
+        "ConcreteFunction.__call__",
+        "calls of SavedModel signatures",
+        _TF,
+        earlier=((f"{_FUNCTION}.monomorphic_function", "ConcreteFunction.__call__"),),
     ),
     "trace": PrivateName(
-        f"{_FUNCTION}.tracing_compilation", "_create_concrete_function", "traces and what caused them", _TF
+        f"{_FUNCTION}.tracing_compilation",
+        "_create_concrete_function",
+        "traces and what caused them",
+        _TF,
+        earlier=((f"{_FUNCTION}.tracing_compiler", "TracingCompiler._create_concrete_function"),),
     ),
     "graph-init": PrivateName(
         "tensorflow.python.framework.func_graph", "FuncGraph.__init__", "source lines of ops", _TF
@@ -480,10 +490,11 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
     ),
     # switches
     "run-eagerly": PrivateName(
-        "tensorflow.python.eager.polymorphic_function.eager_function_run",
+        f"{_FUNCTION}.eager_function_run",
         "run_functions_eagerly",
         "debug-left-on",
         _TF,
+        earlier=((f"{_FUNCTION}.polymorphic_function", "run_functions_eagerly"),),
     ),
     "check-numerics": PrivateName(
         "tensorflow.python.debug.lib.check_numerics_callback", "enable_check_numerics", "debug-left-on", _TF
@@ -572,7 +583,11 @@ PRIVATE_NAMES: dict[str, PrivateName] = {
         "tensorflow.python.ops.resource_variable_ops", "BaseResourceVariable.__init__", "equal weights", _TF
     ),
     "ref-variable-init": PrivateName(
-        "tensorflow.python.ops.ref_variable", "RefVariable.__init__", "equal weights of TF1", _TF_LAST
+        "tensorflow.python.ops.ref_variable",
+        "RefVariable.__init__",
+        "equal weights of TF1",
+        _TF,
+        earlier=(("tensorflow.python.ops.variables", "RefVariable.__init__"),),
     ),
     "graph-seed": PrivateName("tensorflow.python.framework.ops", "Graph.__init__", "equal random numbers", _TF),
     "random-state": PrivateName(
@@ -662,6 +677,17 @@ def keras_2_is_in(package: str) -> None:
     _home[0] = package
 
 
+def keras_2() -> str:
+    """The package that is Keras 2 here: `tf_keras` or `keras`."""
+    return _home[0].partition(".")[0]
+
+
+def package_of(key: str) -> str:
+    """The package in which the name is looked up."""
+    package = PRIVATE_NAMES[key].package
+    return keras_2() if package == "tf_keras" else package
+
+
 def _moved(name: PrivateName) -> str:
     return name.module.replace(_LEGACY, _home[0], 1) if name.package == "tf_keras" else name.module
 
@@ -673,13 +699,20 @@ def resolve(key: str) -> tuple[Any, str, Any]:
         if name.module == _LIBRARY:
             library = ctypes.CDLL(name.module, mode=os.RTLD_NOLOAD)  # TensorFlow has loaded it
             return library, name.attribute, getattr(library, name.attribute)
-        holder: Any = importlib.import_module(_moved(name))
-        *path, last = name.attribute.split(".")
-        for part in path:
-            holder = getattr(holder, part)
-        return holder, last, getattr(holder, last)
+        return _found(_moved(name), name.attribute)
     except (ImportError, AttributeError, OSError) as error:
+        for module, attribute in name.earlier:
+            with contextlib.suppress(ImportError, AttributeError):
+                return _found(module, attribute)
         raise Missing(f"{_moved(name)}.{name.attribute}: {error}") from None
+
+
+def _found(module: str, attribute: str) -> tuple[Any, str, Any]:
+    holder: Any = importlib.import_module(module)
+    *path, last = attribute.split(".")
+    for part in path:
+        holder = getattr(holder, part)
+    return holder, last, getattr(holder, last)
 
 
 Wrap = Callable[[Any], Any]

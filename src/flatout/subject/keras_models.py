@@ -1,4 +1,7 @@
-"""Opens Keras 3 and tf_keras models, from files or in memory, as functions of tensors."""
+"""Opens models of Keras 3 and Keras 2, from files or in memory, as functions of tensors.
+
+Keras 2 is the package `tf_keras`, and beside TensorFlow 2.15 and older the package `keras`.
+"""
 
 from __future__ import annotations
 
@@ -75,13 +78,12 @@ def wrap_model(model: Any, reopen: dict[str, Any]) -> Original:
         return flatten_outputs(model, model(pack_inputs(model, inputs), training=False))
 
     return Original(
-        kind="tf_keras" if package.__name__ == "tf_keras" else "keras",
+        kind="tf_keras" if _is_keras_2(package) else "keras",
         call=call,
         inputs=declared_inputs(model),
         output_names=lambda count: _output_names(model, count),
         variables=[
-            getattr(variable, "value", variable) if package.__name__ == "keras" else variable
-            for variable in model.variables
+            variable if _is_keras_2(package) else getattr(variable, "value", variable) for variable in model.variables
         ],
         owner=model,
         reopen=reopen,
@@ -100,6 +102,10 @@ def _package_of(model: Any) -> Any:
         if isinstance(model, tf_keras.Model):
             return tf_keras
     return None
+
+
+def _is_keras_2(package: Any) -> bool:
+    return str(package.__version__).startswith("2.")
 
 
 def declared_inputs(model: Any) -> tuple[DeclaredInput, ...] | None:
@@ -142,11 +148,11 @@ def flatten_outputs(model: Any, outputs: Any) -> list[Any]:
 
 
 def _tree(model: Any) -> Any:
-    """Keras 3 and tf_keras flatten nested inputs and outputs in different orders."""
-    import keras
+    """Keras 3 and Keras 2 flatten nested inputs and outputs in different orders."""
     import tensorflow as tf
 
-    return keras.tree if isinstance(model, keras.Model) else tf.nest
+    package = _package_of(model)
+    return tf.nest if package is None or _is_keras_2(package) else package.tree
 
 
 def _output_names(model: Any, count: int) -> Sequence[str]:

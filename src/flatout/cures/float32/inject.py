@@ -10,21 +10,21 @@ from flatout.cures._dtype_policy import replace_everywhere
 from flatout.cures._keras_arguments import caller_location
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
-from flatout.observe.private_names import patch, resolve
+from flatout.observe.private_names import package_of, patch, resolve
 
 
 def on_keras(injection: Injection, module: ModuleType) -> None:
-    _install(injection, "keras", "floatx", "layer-init")
-    _switch(injection, "keras", "dtype-policy")
+    _install(injection, "floatx", "layer-init")
+    _switch(injection, "dtype-policy")
 
 
 def on_tf_keras(injection: Injection, module: ModuleType) -> None:
-    _install(injection, "tf_keras", "legacy-floatx", "legacy-layer-init")
-    _switch(injection, "tf_keras", "legacy-dtype-policy")
+    _install(injection, "legacy-floatx", "legacy-layer-init")
+    _switch(injection, "legacy-dtype-policy")
 
 
-def _install(injection: Injection, package: str, switch_key: str, layer_key: str) -> None:
-    _switch(injection, package, switch_key)
+def _install(injection: Injection, switch_key: str, layer_key: str) -> None:
+    _switch(injection, switch_key)
 
     def wrap(original: Any) -> Any:
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -39,7 +39,7 @@ def _install(injection: Injection, package: str, switch_key: str, layer_key: str
     patch(layer_key, wrap)
 
 
-def _switch(injection: Injection, package: str, key: str) -> None:
+def _switch(injection: Injection, key: str) -> None:
     _, _, original = resolve(key)
 
     def switch(value: Any) -> Any:
@@ -50,7 +50,7 @@ def _switch(injection: Injection, package: str, key: str) -> None:
 
     switch.__doc__ = original.__doc__
     switch.__wrapped__ = original  # type: ignore[attr-defined]
-    replace_everywhere(package, original, switch)
+    replace_everywhere(package_of(key), original, switch)
 
 
 def _is_double(value: Any) -> bool:

@@ -9,6 +9,7 @@ from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch
 from flatout.observe.ticks import KERAS, TRACE
+from flatout.observe.traced import any_in
 
 REAL_STEPS = 3
 """Steps that are computed first: they trace the function and leave a result to give back."""
@@ -64,7 +65,7 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
     def wrap_call(original: Any) -> Any:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             trains = getattr(observer.shared.functions, "trains", {})
-            if not eager() or observer.thread.busy & (TRACE | KERAS) or id(self._function_cache) not in trains:
+            if not eager() or observer.thread.busy & (TRACE | KERAS) or any_in(self, trains) is None:
                 return original(self, *args, **kwargs)
             calls = self._flatout_calls = getattr(self, "_flatout_calls", 0) + 1
             if calls <= REAL_STEPS:

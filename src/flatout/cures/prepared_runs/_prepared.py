@@ -35,7 +35,7 @@ class Fed:
 
     def _converted(self, value: Any) -> Any:
         import numpy
-        from tensorflow.python.framework.tensor import Tensor
+        from tensorflow import Tensor
         from tensorflow.python.ops.session_ops import TensorHandle
 
         if isinstance(value, (Tensor, TensorHandle)):
@@ -139,8 +139,7 @@ def _identity(fetches: Any) -> Any:
 
 def _copy(fetches: Any) -> Any:
     """The same structure in own containers, as the program may change its own; None for other kinds of fetches."""
-    from tensorflow.python.framework.ops import Operation
-    from tensorflow.python.framework.tensor import Tensor
+    from tensorflow import Operation, Tensor
     from tensorflow.python.ops.variables import Variable
 
     kind = type(fetches)
@@ -155,7 +154,7 @@ def _copy(fetches: Any) -> Any:
 
 def _fed_tensor(graph: Any, key: Any) -> Any:
     """The tensor that a key of `feed_dict` stands for; None where `run` has to look at it."""
-    from tensorflow.python.framework.tensor import Tensor
+    from tensorflow import Tensor
 
     if not isinstance(key, (str, Tensor)):
         return None

@@ -9,6 +9,7 @@ from flatout.cures._scalars import Scalars
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch
+from flatout.observe.traced import kept
 
 
 def on_tensorflow(injection: Injection, module: ModuleType) -> None:
@@ -38,7 +39,7 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
             if instead is not None:
                 return original(instead, *given, **named)
             with_tensors = given is not args or named is not kwargs
-            before = len(self._function_cache)
+            before = kept(self)
             try:
                 result = original(self, *given, **named)
             except errors:
@@ -49,7 +50,7 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
                 return go_back(self, error, with_tensors, args, kwargs)
             if with_tensors:
                 injection.changed(f"changing numbers go into {self._name} as tensors")
-            elif self._flatout_relaxed and len(self._function_cache) != before and before:
+            elif self._flatout_relaxed and kept(self) != before and before:
                 injection.changed(f"{self._name} is traced for open shapes")
             return result
 
@@ -59,11 +60,11 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
                 self._flatout_scalars.off = True
                 injection.note(f"{self._name} needs its Python numbers ({type(error).__name__})")
                 return __call__(self, *args, **kwargs)
-            kept = self._clone(None)
-            kept._reduce_retracing = False
-            self._flatout_instead = kept
+            exact = self._clone(None)
+            exact._reduce_retracing = False
+            self._flatout_instead = exact
             injection.note(f"{self._name} needs its shapes known ({type(error).__name__})")
-            return original(kept, *args, **kwargs)
+            return original(exact, *args, **kwargs)
 
         return __call__
 

@@ -11,6 +11,7 @@ from flatout.cures.xla import ALL
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch
 from flatout.observe.ticks import KERAS, TRACE
+from flatout.observe.traced import any_in
 from flatout.source import users_code
 
 
@@ -120,7 +121,7 @@ def on_tensorflow(injection: Injection, module: ModuleType) -> None:
         if function._jit_compile or not _users(function):
             return False
         trains = getattr(observer.shared.functions, "trains", {})
-        return injection.value == ALL or id(function._function_cache) in trains
+        return injection.value == ALL or any_in(function, trains) is not None
 
     patch("function-call", wrap_call)
 

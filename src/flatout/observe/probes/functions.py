@@ -13,6 +13,7 @@ from flatout.observe.private_names import Wrap, patch
 from flatout.observe.probes.steps_of_loops import descends, mark_graphs
 from flatout.observe.spans import Key
 from flatout.observe.ticks import CALL, KERAS, TRACE
+from flatout.observe.traced import Asked, any_in, asked
 from flatout.source import users_code
 
 MOST_TRACES = 3000
@@ -195,7 +196,7 @@ def _time_traces(observer: Observer, functions: Functions) -> Wrap:
                 if outermost:
                     ticks.trace += end - start
             try:
-                _traced(observer, functions, concrete, args, end - start, outermost)
+                _traced(observer, functions, concrete, asked(args), end - start, outermost)
             except Exception as error:
                 observer.note(f"a trace could not be described: {type(error).__name__}: {error}")
             return concrete
@@ -207,7 +208,7 @@ def _time_traces(observer: Observer, functions: Functions) -> Wrap:
 
 def _span(args: tuple[Any, ...]) -> Key:
     try:
-        file, line, name = _definition_of_python(args[3].python_function)
+        file, line, name = _definition_of_python(asked(args).function)
         return Key("tracing", name, file, line)
     except Exception:  # described by `_traced`
         return Key("tracing", "")
@@ -215,14 +216,14 @@ def _span(args: tuple[Any, ...]) -> Key:
 
 def _called_while_tracing(functions: Functions, function: Any) -> None:
     """A function that trains and was traced before makes the function that now calls it one that trains, too."""
-    cache = id(getattr(function, "_function_cache", None))
-    if cache in functions.trains:
-        mark_graphs(functions.trains[cache][1])
+    trains = any_in(function, functions.trains)
+    if trains is not None:
+        mark_graphs(trains[1])
 
 
 def _called(observer: Observer, functions: Functions, known: Known, function: Any, start: float, end: float) -> None:
     if not known.trains:
-        trains = functions.trains.get(id(getattr(function, "_function_cache", None)))
+        trains = any_in(function, functions.trains)
         if trains is not None:
             known.trains = True
             known.counter = trains[1] if trains[0] else None
@@ -275,22 +276,20 @@ def _traced(
     observer: Observer,
     functions: Functions,
     concrete: Any,
-    args: tuple[Any, ...],
+    trace: Asked,
     elapsed: float,
     outermost: bool,
 ) -> None:
-    function_type, _, graph, options = args[:4]
-    if options.function_cache is not None and (getattr(graph, "_flatout_trains", False) or descends(graph)):
-        counter = getattr(graph, "_flatout_counter", None)
-        functions.trains[id(options.function_cache)] = (counter is not None, counter)
-    python = options.python_function
-    key = _definition_of_python(python)
+    if trace.cache is not None and (getattr(trace.graph, "_flatout_trains", False) or descends(trace.graph)):
+        counter = getattr(trace.graph, "_flatout_counter", None)
+        functions.trains[id(trace.cache)] = (counter is not None, counter)
+    key = _definition_of_python(trace.function)
     total = functions.total(key)
     total.traces += 1
     if outermost:
         total.trace_seconds += elapsed
     functions.traces += 1
-    signature = {name: _type_text(p.type_constraint) for name, p in function_type.parameters.items()}
+    signature = {name: _type_text(kind) for name, kind in trace.types().items()}
     previous = total.signatures
     changed = _difference(previous, signature)
     first = not previous
@@ -303,7 +302,7 @@ def _traced(
     observer.recorder.fact(
         "trace",
         function=list(key),
-        name=str(options.name),
+        name=trace.name,
         ms=elapsed * 1e3,
         outermost=outermost,
         first=first,
@@ -312,7 +311,6 @@ def _traced(
         at=perf_counter(),
         caller=users_code.stack(frame, 4),
         nodes=_node_count(concrete),
-        object=id(options.function_cache),
     )
 
 

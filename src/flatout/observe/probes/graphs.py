@@ -46,10 +46,12 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
             if described[0] >= MOST_OPS:
                 graphs.clear()
                 break
+            if not vars(graph):
+                continue  # dismantled: TensorFlow 2.13 would crash if it were asked for its ops
             try:
                 row = _describe(graph, lines)
             except Exception:
-                continue  # a graph that was dismantled meanwhile
+                continue  # a graph that is half dismantled
             described[0] += len(row["ops"])
             if row["ops"]:
                 observer.recorder.fact("graph", **row)

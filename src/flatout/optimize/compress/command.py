@@ -107,11 +107,13 @@ def run_compression(request: CompressionRequest) -> CompressedFiles:
 def _compress(request: CompressionRequest) -> dict[str, Any]:
     """The work of the child."""
     from flatout.optimize.compress import samples
+    from flatout.optimize.compress.structure.graph import refuse_keras_2
     from flatout.subject import original
 
     for name in request.subject.imports:
         original.import_module(name)
     model = _open_model(request.subject)
+    refuse_keras_2(model)
     data = samples.read(request.subject, model)
     train = original.import_object(request.train) if request.train else None
     score = samples.score(data, request.budget)

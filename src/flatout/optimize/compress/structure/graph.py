@@ -18,15 +18,22 @@ Call = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]
 """What a walk does at a call: (original operation, node, arguments, keyword arguments) → outputs."""
 
 
+def refuse_keras_2(model: Any) -> None:
+    """Raises CompressionRefused for a model of Keras 2."""
+    import keras
+
+    if type(model).__module__.split(".")[0] == "tf_keras" or keras.__version__.startswith("2."):
+        raise CompressionRefused(
+            f"{model.name} is a model of Keras 2, and compression works on Keras 3 models. "
+            "Build the same layers with Keras 3 and copy the weights with set_weights."
+        )
+
+
 def functional(model: Any) -> Any:
     """The Functional graph of a model. Raises CompressionRefused if there is none."""
     import keras
 
-    if type(model).__module__.split(".")[0] == "tf_keras":
-        raise CompressionRefused(
-            f"{model.name} is a tf_keras model, and compression works on Keras 3 models. "
-            "Build the same layers with keras and copy the weights with set_weights."
-        )
+    refuse_keras_2(model)
     if not isinstance(model, keras.Model):
         raise CompressionRefused(f"A Keras model was expected, not {type(model).__name__}.")
     if isinstance(model, keras.Sequential):

@@ -88,20 +88,15 @@ def shuffled(value: Any, key: Any, counter: Any) -> Any:
 
 def categories(logits: Any, count: Any, key: Any, counter: Any, dtype: Any) -> Any:
     """By Gumbel's way: [rows, count] numbers of classes."""
+    import tensorflow as tf
     from tensorflow.python.framework import dtypes, ops
     from tensorflow.python.ops import array_ops, math_ops
 
     logits = math_ops.cast(ops.convert_to_tensor(logits), dtypes.float32)
     shape = array_ops.shape(logits)
-    drawn = uniform(array_ops_stack([shape[0], count, shape[1]]), key, counter, dtypes.float32)
+    drawn = uniform(tf.stack([shape[0], count, shape[1]]), key, counter, dtypes.float32)
     gumbel = -math_ops.log(-math_ops.log(drawn + 1e-20) + 1e-20)
     return math_ops.argmax(logits[:, None, :] + gumbel, axis=2, output_type=dtype)
-
-
-def array_ops_stack(values: list[Any]) -> Any:
-    from tensorflow.python.ops import array_ops_stack
-
-    return array_ops_stack.stack(values)
 
 
 def _shape(shape: Any) -> Any:

@@ -13,6 +13,7 @@ from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import Missing, Wrap, patch
 from flatout.observe.ticks import KERAS, TRACE
 from flatout.trial.child.values.kept import Values
+from flatout.trial.child.values.tapes import tapes
 
 
 class _Thread(threading.local):
@@ -279,9 +280,7 @@ def _outermost(observer: Observer, values: Values, name_of: Callable[[Any], str]
 def _scores(observer: Observer, values: Values) -> Wrap:
     """What the outermost model returns, eager or traced; not inside of `fit` or `predict`, nor where a tape looks on:
     what is trained shows in its weights."""
-    from tensorflow.python.eager import record
-
-    thread = observer.thread
+    record, thread = tapes(), observer.thread
 
     def wrap(original: Any) -> Any:
         def __call__(self: Any, *args: Any, **keywords: Any) -> Any:

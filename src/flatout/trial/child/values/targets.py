@@ -8,6 +8,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Any
 
+from flatout.trial.child.values.tapes import tapes
+
 SIZE = 512
 """Targets that the ops keep; they are read before so many more have come."""
 MOST = 200_000
@@ -27,7 +29,7 @@ class Targets:
     def keep(self, target: Any) -> None:
         """At each execution of this place, the sum of the target becomes one entry."""
         from tensorflow.python.distribute import distribute_lib
-        from tensorflow.python.eager import context, record
+        from tensorflow.python.eager import context
         from tensorflow.python.framework import func_graph, ops
         from tensorflow.python.util import nest
 
@@ -40,7 +42,7 @@ class Targets:
         tensors = [one for one in nest.flatten(target) if getattr(getattr(one, "dtype", None), "is_floating", False)]
         if tensors:
             self._make()
-            with record.stop_recording():
+            with tapes().stop_recording():
                 self._append(tensors)
 
     def _append(self, tensors: list[Any]) -> None:

@@ -7,6 +7,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from flatout.trial.child.values.tapes import tapes
+
 MOST_OF_A_VARIABLE = 2_000
 MOST_OF_ALL = 200_000
 """Elements that a snapshot keeps."""
@@ -86,12 +88,12 @@ def plain(array: Any) -> Any:
 
 
 def _eager_values(variables: Sequence[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-    from tensorflow.python.eager import context, record
+    from tensorflow.python.eager import context
     from tensorflow.python.ops import gen_resource_variable_ops
 
     if not context.executing_eagerly():
         return
-    with record.stop_recording():
+    with tapes().stop_recording():
         for index, variable in variables:
             try:
                 value = gen_resource_variable_ops.read_variable_op(variable.handle, variable.dtype)._numpy()
