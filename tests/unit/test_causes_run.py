@@ -12,6 +12,7 @@ from flatout.causes import catalogue, diagnose, run_sentence
 from flatout.model import queries
 from flatout.model.case import Case, Finding, RunPart, RunTree, Where
 from flatout.model.evidence.graphs import RepeatedOps
+from flatout.model.evidence.program import KerasCall
 from flatout.model.evidence.steps import EagerTape, FunctionsMade, StepStack, Tracing
 from flatout.model.location import Frame
 
@@ -100,6 +101,27 @@ def test_a_score_on_predictions_is_told_from_pictures() -> None:
     drawing = dataclasses.replace(callback, parts=(predicted, dataclasses.replace(score, name="matplotlib")))
     assert [len(found(case_with(callback), name)) for name in ("host-metrics", "slow-callback")] == [1, 0]
     assert [len(found(case_with(drawing), name)) for name in ("host-metrics", "slow-callback")] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("calls", "predicted", "causes"),
+    [
+        (200, 4.9, ["predict-in-loop"]),
+        (200, 2.0, ["predict-in-loop", "slow-callback"]),
+        (3, 4.9, ["slow-callback"]),  # what the callback does, and no cure of such calls would help
+    ],
+)
+def test_a_callback_that_predicts_row_by_row_is_named_at_that_line(
+    calls: int, predicted: float, causes: list[str]
+) -> None:
+    rows = RunPart("prediction", "predict", predicted, calls, Where("train.py", 20))
+    case = case_with(RunPart("callback", "F1.on_epoch_end", 5.2, 4, Where("train.py", 17), (rows,)))
+    call = KerasCall("predict", calls, 1000 * predicted, calls, 2.0, single=calls, where=rows.where)
+    fit = KerasCall("fit", 1, 9000.0, 600, 4.0, single=0, where=Where("train.py", 30))
+    case = dataclasses.replace(case, evidence=(fit, call, StepStack("fit", (), where=fit.where)))
+    named = {name: found(case, name) for name in ("predict-in-loop", "slow-callback", "host-metrics")}
+    assert [name for name, items in named.items() if items] == causes
+    assert all(item.of == "run" for items in named.values() for item in items)
 
 
 LOOP = """for epoch in range(9):

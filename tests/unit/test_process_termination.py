@@ -5,11 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import threading
-
-import pytest
-
-from flatout.process import termination
 
 TWICE = """
 import signal
@@ -23,34 +18,33 @@ with termination.as_interrupt():
         print("goes on")
 """
 
+OF_ITS_OWN = """
+import signal, threading
+from flatout.process import termination
+with termination.as_interrupt():
+    pass
+print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+signal.signal(signal.SIGTERM, lambda number, frame: print("its own handler"))
+with termination.as_interrupt():
+    signal.raise_signal(signal.SIGTERM)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+def work():
+    with termination.as_interrupt():
+        print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+
+
+def ended(program: str) -> tuple[int, str]:
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout
+
 
 def test_the_first_interrupts_and_the_second_ends() -> None:
-    done = subprocess.run([sys.executable, "-c", TWICE], stdout=subprocess.PIPE, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout) == (-signal.SIGTERM, "saves\n")
+    assert ended(TWICE) == (-signal.SIGTERM, "saves\n")
 
 
-def test_what_was_set_before_stays() -> None:
-    with termination.as_interrupt(), pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGTERM)
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    got: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, frame: got.append(number))
-    try:
-        with termination.as_interrupt():
-            signal.raise_signal(signal.SIGTERM)
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    assert got == [signal.SIGTERM]
-
-
-def test_another_thread_leaves_signals_alone() -> None:
-    inside: list[object] = []
-
-    def work() -> None:
-        with termination.as_interrupt():
-            inside.append(signal.getsignal(signal.SIGTERM))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert inside == [signal.SIG_DFL]
+def test_a_handler_of_somebody_else_and_other_threads_are_left_alone() -> None:
+    assert ended(OF_ITS_OWN) == (0, "True\nits own handler\nTrue\n")

@@ -44,11 +44,11 @@ import ast
 import re
 from collections.abc import Iterator
 
+from flatout.causes._keras_calls import MANY, again_and_again, has_own_loop
 from flatout.causes._spec import Cause
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import KerasCall
-from flatout.source import context
 from flatout.source.analysis import loops, programs
 from flatout.source.analysis.keras_models import is_keras_model
 from flatout.source.analysis.patterns import Confidence, Match, pattern
@@ -57,22 +57,15 @@ from flatout.source.analysis.scopes import Loop, Scope, Site
 from flatout.source.analysis.syntax import constant, keyword, last_name, loaded_names, stored_names
 from flatout.source.repairs import LeverEdit, Repair
 
-MANY = 2
-"""Batches of a call beyond which it is more than its set-up."""
-
 
 def in_run(case: Case) -> Iterator[Finding]:
     if case.steps is None:
         return
-    for item in case.evidence_of(KerasCall):
+    for item in again_and_again(case):
         calls, batches = item.calls, item.batches
-        if item.method not in _DIRECT or not (queries.is_often(case, calls) or _has_own_loop(case, item)):
-            continue
-        if batches > MANY * calls and (item.single != calls or item.method != "predict"):
-            continue  # the batches are what takes the time
         per_call = item.per_call_ms
         cost, estimate = _cost(case, item, per_call)
-        outside = _is_outside(case, item) or (calls < case.steps.count and _has_own_loop(case, item))
+        outside = _is_outside(case, item) or (calls < case.steps.count and has_own_loop(case, item))
         found = queries.finding(
             "predict-in-loop",
             case,
@@ -85,17 +78,6 @@ def in_run(case: Case) -> Iterator[Finding]:
             estimate=estimate,
         )
         yield from queries.outside_steps(case, found, cost * case.steps.count) if outside else found
-
-
-def _has_own_loop(case: Case, seen: KerasCall) -> bool:
-    """Whether the calls are those of a loop without the steps, batch by batch, as in a validation. A run that was cut
-    off may have seen a few of them only."""
-    where = seen.where if seen.method != "fit" else None
-    if seen.calls < queries.EACH_STEP or seen.single != seen.calls or where is None or not (where.file and where.line):
-        return False
-    around = context.enclosing_loops(where.file, where.line)
-    steps = {line for file, line in queries.stepping_lines(case) if file == where.file and line}
-    return bool(around) and not any(around[0].line < line <= around[0].end for line in steps)
 
 
 def _is_outside(case: Case, seen: KerasCall) -> bool:

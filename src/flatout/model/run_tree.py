@@ -64,9 +64,9 @@ class RunPart:
         """The lines of the program that its time goes to, the most expensive first."""
         return sorted((part for part in self.parts if part.kind == "line"), key=lambda part: -part.seconds)
 
-    def under(self, kind: PartKind) -> float:
-        """Seconds of this kind inside of it, at whatever depth."""
-        return sum(part.seconds if part.kind == kind else part.under(kind) for part in self.parts)
+    def under(self, *kinds: PartKind) -> float:
+        """Seconds of these kinds inside of it, at whatever depth."""
+        return sum(part.seconds if part.kind in kinds else part.under(*kinds) for part in self.parts)
 
 
 @record(frozen=True)
@@ -104,6 +104,10 @@ class RunTree:
 
     def seconds_of(self, *kinds: PartKind) -> float:
         return sum(part.seconds for part in self.of(*kinds))
+
+    def under(self, *kinds: PartKind) -> float:
+        """Seconds of these kinds at whatever depth: predictions that a callback makes as well."""
+        return RunPart("program", parts=self.parts).under(*kinds)
 
     def groups(self) -> Iterator[tuple[str, float]]:
         """What a reader sees as one thing, with its seconds; empty ones are left out."""

@@ -122,7 +122,7 @@ class RunCures:
         found = []
         for text in levers if self.tree is not None else ():
             assert self.tree is not None
-            seconds = self.tree.seconds_of(*find(parse(text)[0]).spec.saves)
+            seconds = self.tree.under(*find(parse(text)[0]).spec.saves)
             if seconds >= WORTH * self.tree.seconds:
                 found.append((text, seconds))
             else:

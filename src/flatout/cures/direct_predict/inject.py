@@ -13,6 +13,7 @@ from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch
 from flatout.observe.single_batches import Signature
+from flatout.observe.ticks import KERAS
 from flatout.source import users_code
 
 
@@ -62,11 +63,13 @@ def _is_ready(model: Any) -> bool:
 
 
 def _tick(injection: Injection, start: float) -> None:
-    """A call is a step, as a batch of `predict` was: the callbacks that would tell so are excluded out."""
+    """A call is a step, as a batch of `predict` was: the callbacks that would tell so are left out."""
     observer = injection.observer
-    stream = observer.streams.get("predict")
+    inside = bool(observer.thread.busy & KERAS)  # in a callback of `fit`
+    key, facts = (("predict", "inside"), {"inside": True}) if inside else ("predict", {})
+    stream = observer.streams.get(key)
     if stream is None:
-        stream = observer.streams.make("predict", "predict", "predict")
+        stream = observer.streams.make("predict", key, "predict", **facts)
     observer.ticks.tick(stream, start, perf_counter())
 
 

@@ -25,10 +25,11 @@ from flatout.source import users_code
 
 def on_keras(observer: Observer, module: ModuleType) -> None:
     names: tuple[StreamKind, ...] = ("fit", "predict", "evaluate")
+    outermost = _Outermost()
     for name in names:
         batches = _Batches(observer, name)
         patch(f"{name}-end", batches.wrap_end)
-        _outer_call(observer, name, name, batches)
+        _each_call(observer, name, name, batches, outermost)
         if name == "fit":
             _epochs(observer, "epoch-begin", batches)
     _compile(observer, "compile")
@@ -36,10 +37,11 @@ def on_keras(observer: Observer, module: ModuleType) -> None:
 
 def on_tf_keras(observer: Observer, module: ModuleType) -> None:
     names: tuple[StreamKind, ...] = ("fit", "predict")
+    outermost = _Outermost()
     for name in names:
         batches = _Batches(observer, name)
         patch(f"legacy-{name}-end", batches.wrap_end)
-        _outer_call(observer, name, f"legacy-{name}", batches)
+        _each_call(observer, name, f"legacy-{name}", batches, outermost)
         if name == "fit":
             _epochs(observer, "legacy-epoch-begin", batches)
     _compile(observer, "legacy-compile")
@@ -135,8 +137,9 @@ class _Calls:
         observer.hooks.at_flush.append(self.write)
 
     def batches(self) -> int:
-        stream = self.observer.streams.get(self.method)
-        return stream.count if stream else 0
+        """So far, in the calls of the program and in those of its callbacks."""
+        streams = map(self.observer.streams.get, (self.method, (self.method, "inside")))
+        return sum(stream.count for stream in streams if stream is not None)
 
     def add(
         self, rows: dict[Any, list[float]], place: Any, elapsed: float, batches: int, asked: Callable[[], _Asked]
@@ -162,7 +165,13 @@ class _Calls:
             self.observer.recorder.fact("keras-calls", method=self.method, rows=rows)
 
 
-def _outer_call(observer: Observer, method: str, key: str, steps: _Batches) -> None:
+class _Outermost:
+    """The call of Keras that is under way and that no other has made."""
+
+    place: Any = None
+
+
+def _each_call(observer: Observer, method: str, key: str, steps: _Batches, outermost: _Outermost) -> None:
     calls = _Calls(observer, method)
     thread = observer.thread
 
@@ -173,29 +182,38 @@ def _outer_call(observer: Observer, method: str, key: str, steps: _Batches) -> N
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             busy = thread.busy
             steps.begin()
-            if busy & KERAS:  # evaluate inside fit
+            place = users_code.here()
+            if busy & KERAS:
                 steps.inside = True
+                by_callback = place not in (None, outermost.place)  # else it is the validation of `fit`
+                if by_callback:
+                    observer.look()
+                start, batches = observer.clock(), calls.batches()
                 try:
                     return original(self, *args, **kwargs)
                 finally:
                     steps.end()
-            place = users_code.here() or ("", 0, "")
+                    if by_callback:
+                        count(self, place, start, batches, args, kwargs)
+            place = outermost.place = place or ("", 0, "")
             observer.look()
-            batches = calls.batches()
             thread.busy = busy | KERAS
-            start = observer.clock()
+            start, batches = observer.clock(), calls.batches()
             calls.running = (place, start, batches, lambda: _asked(signature, self, args, kwargs))
             try:
                 return original(self, *args, **kwargs)
             finally:
                 thread.busy = busy
                 steps.end()
-                elapsed = observer.clock() - start
                 calls.running = None
-                asked = _asked(signature, self, args, kwargs)
-                observer.look()
-                if not (asked.is_cured and _is_cured(observer, method)):
-                    calls.add(calls.rows, place, elapsed, batches, lambda: asked)
+                count(self, place, start, batches, args, kwargs)
+
+        def count(model: Any, place: Any, start: float, batches: int, args: Any, kwargs: Any) -> None:
+            elapsed = observer.clock() - start
+            asked = _asked(signature, model, args, kwargs)
+            observer.look()
+            if not (asked.is_cured and _is_cured(observer, method)):
+                calls.add(calls.rows, place, elapsed, batches, lambda: asked)
 
         return call
 
