@@ -20,7 +20,7 @@ from flatout.measure.parity import Parity
 from flatout.model.case import Case, Trial
 from flatout.report.progress import Progress
 from flatout.trial.child_process import Launch
-from flatout.tune import confirmation, exploration, plan, trials
+from flatout.tune import confirmation, exploration, parity, plan
 from flatout.tune.clock import Clock
 from flatout.tune.confirmation import MOST_LEVERS, Confirmation
 from flatout.tune.contestant import Block, Contestant
@@ -153,13 +153,12 @@ class SimulatedTune:
 def only_time() -> Iterator[None]:
     """Numbers agree, every lever fits and can be written: only time is simulated."""
     planned = SimpleNamespace(make=lambda case, levers, *rest: Plan(tuple(levers), ()), combinations=plan.combinations)
-    same = SimpleNamespace(compare=lambda *args: Parity("exact", 0.0, ""), APART_SECONDS=1.0)
     written = SimpleNamespace(
         make=lambda case, levers: SimpleNamespace(changes=levers, unwritten=(), written=tuple(levers))
     )
     with (
         mock.patch.object(exploration, "plan", planned),
-        mock.patch.object(trials, "parity", same),
+        mock.patch.object(parity, "compare", return_value=Parity("exact", 0.0, "")),
         mock.patch.object(confirmation, "patch", written),
     ):
         yield

@@ -36,7 +36,7 @@ def has_own_loop(case: Case, seen: KerasCall) -> bool:
     return bool(around) and not any(around[0].line < line <= around[0].end for line in steps)
 
 
-def fill(case: Case, callback: RunPart) -> bool:
+def predicts_row_by_row(case: Case, callback: RunPart) -> bool:
     """Whether a callback spends most of its time with such calls of `predict`: each of them is named by itself."""
     lines = {(item.where.file, item.where.line) for item in again_and_again(case) if item.where is not None}
     calls = (part for part in callback.parts if part.kind == "prediction" and part.where is not None)

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.causes import _keras_calls
+from flatout.causes._keras_calls import predicts_row_by_row
 from flatout.causes._run_parts import (
     NUMERIC,
     each,
@@ -52,7 +52,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     if case.run is None:
         return
     for part in case.run.of("callback"):
-        if predicts_and_scores(part) and not _keras_calls.fill(case, part):
+        if predicts_and_scores(part) and not predicts_row_by_row(case, part):
             yield from of_run(
                 "host-metrics",
                 case,

@@ -50,8 +50,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.causes import _keras_calls
 from flatout.causes._by_hand import every_few_epochs, in_a_process
+from flatout.causes._keras_calls import predicts_row_by_row
 from flatout.causes._run_parts import each, mostly, of_run, predicts_and_scores, seconds
 from flatout.causes._spec import Cause
 from flatout.model.case import Case, Finding, Fix, RunPart
@@ -59,7 +59,7 @@ from flatout.model.case import Case, Finding, Fix, RunPart
 
 def in_run(case: Case) -> Iterator[Finding]:
     for part in case.run.of("callback") if case.run is not None else ():
-        if not predicts_and_scores(part) and not _keras_calls.fill(case, part):
+        if not predicts_and_scores(part) and not predicts_row_by_row(case, part):
             yield from of_run(
                 "slow-callback",
                 case,
