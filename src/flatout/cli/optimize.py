@@ -17,6 +17,8 @@ from flatout.model.quantities import seconds
 if TYPE_CHECKING:
     from flatout.optimize.request import OptimizeRequest
 
+INTERRUPTED = 130
+
 
 @dataclass(frozen=True)
 class Options:
@@ -140,7 +142,7 @@ def run(options: Options) -> None:
     with termination.as_interrupt():
         result = optimize(options.request(), quiet=options.quiet)
     show(result.case, "serving", result.directory, options.json, options.quiet)
-    sys.exit(0 if result.artefact is not None else 1)
+    sys.exit(INTERRUPTED if result.interrupted else 0 if result.artefact is not None else 1)
 
 
 def parse_batches(text: str) -> tuple[int, ...]:

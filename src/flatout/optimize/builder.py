@@ -172,7 +172,8 @@ class Builder:
             worker = self._converter(candidate.route.family)
             if self._convert(candidate, worker) and self._inspect(candidate, worker):
                 contestants += self._open_and_check(candidate, batch)
-            self.say(f"{candidate.name}: {candidate.note if candidate.over else 'ready'}")
+            if self.deadline:  # else all is given up, and how this one ended says nothing
+                self.say(f"{candidate.name}: {candidate.note if candidate.over else 'ready'}")
         return contestants
 
     def _converter(self, family: str) -> Worker:

@@ -13,7 +13,7 @@ from flatout.measure.race import WORTH, Race, Verdict, disturbed, status_of
 from flatout.model.case import Case, Distribution, Evidence, Interval, Latency, Note, Program, Serving, Steps, Trial
 from flatout.model.evidence.outcomes import MaxDrop, Metric, ModelParameters, Objective, RouteSkipped, SampleOrigin
 from flatout.model.version import __version__
-from flatout.model.vocabulary import ParityVerdict, TrialStage
+from flatout.model.vocabulary import INTERRUPTED, ParityVerdict, TrialStage
 from flatout.optimize import artefact
 from flatout.optimize.candidates import BASELINE, Candidate
 from flatout.optimize.claim import Claim
@@ -35,7 +35,13 @@ def make_case(
     trials = [*_race_trials(outcome), *_claim_trials(outcome)]
     return Case(
         kind="optimize",
-        program=Program(command=command, directory=str(Path.cwd()), started=started, seconds=seconds, exit_code=0),
+        program=Program(
+            command=command,
+            directory=str(Path.cwd()),
+            started=started,
+            seconds=seconds,
+            exit_code=130 if outcome.interrupted else 0,
+        ),
         environment={"versions": artefact.versions()},
         steps=_baseline_steps(outcome),
         evidence=_evidence(outcome, request),
@@ -51,6 +57,7 @@ def _race_trials(outcome: Outcome) -> list[Trial]:
     for race in outcome.heats:
         for one in (*race.baselines, *race.contestants):
             raced.setdefault(id(one.candidate), []).append((race, one))
+    not_raced = INTERRUPTED if outcome.interrupted else NOT_RACED
     trials = []
     for candidate in outcome.candidates:
         if candidate.over == "needless":
@@ -60,7 +67,7 @@ def _race_trials(outcome: Outcome) -> list[Trial]:
             status: Literal["timeout", "failed"] = "failed" if candidate.over == "failed" else "timeout"
             serving = _serving(candidate, None)
             trials.append(
-                Trial((candidate.name,), status, None, _parity(candidate), candidate.note or NOT_RACED,
+                Trial((candidate.name,), status, None, _parity(candidate), candidate.note or not_raced,
                       candidate.equivalence, stage="route", serving=serving)
             )  # fmt: skip
             continue
@@ -217,6 +224,8 @@ def verdict(outcome: Outcome, request: OptimizeRequest, command: Sequence[str] =
     """What to do, and how much of what could pay was tried."""
     claim, tried = outcome.claim, Tried.of(outcome)
     text = tried.text(request, command)
+    if outcome.interrupted:
+        return f"Interrupted: nothing was handed over. {text}"
     if claim is None or claim.winner is None:
         itself = next((one for one in outcome.candidates if one.is_model_itself and one.over), None)
         why = f", the model itself neither ({itself.note})" if itself is not None else ""

@@ -55,6 +55,7 @@ OTHER_ORDER = (
     "check. Give data that comes in the same order each time (a seed, or a file)"
 )
 NOT_RACED = "there was no time left to race it: give more with --budget"
+KEPT_FOR_NEXT = "interrupted before anything was raced; what was converted is kept for the next call"
 
 
 @dataclass
@@ -70,6 +71,8 @@ class Outcome:
     heats: list[Race[Contestant]] = field(default_factory=list)
     """Races of as many contestants as fit into memory at a time."""
     claim: Claim | None = None
+    interrupted: bool = False
+    """By Ctrl-C, once something was raced: nothing is claimed, and what was measured is shown."""
 
 
 class Optimizer:
@@ -108,10 +111,17 @@ class Optimizer:
                 self.progress.say,
                 self.request.accepts_slow_routes,
             )
-            contestants = self._build(outcome, builder)
-            self._race(outcome, builder, contestants)
-            self.progress.phase("measuring the best again, in fresh processes")
-            outcome.claim = make_claim(outcome.heats, builder, self.request, output, self._time_at(1.0), self.progress)
+            try:
+                contestants = self._build(outcome, builder)
+                self._race(outcome, builder, contestants)
+                self.progress.phase("measuring the best again, in fresh processes")
+                end = self._time_at(1.0)
+                outcome.claim = make_claim(outcome.heats, builder, self.request, output, end, self.progress)
+            except KeyboardInterrupt:
+                if not outcome.heats:
+                    self.progress.say(KEPT_FOR_NEXT)
+                    raise
+                outcome.interrupted = True
             return outcome
         finally:
             if fork_server is not None:

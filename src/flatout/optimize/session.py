@@ -32,6 +32,7 @@ class Result:
     artefact: Path | None
     directory: Path
     """Where the case is kept."""
+    interrupted: bool = False
 
     def load(self) -> Callable[..., Any]:
         """The artefact as a function from a list of arrays to a list of arrays."""
@@ -67,7 +68,8 @@ def optimize(request: OptimizeRequest, *, quiet: bool = False, in_memory: InMemo
             outcome.claim.withdraw(f"the artefact could not be written: {error}")
             case = case_module.make_case(outcome, request, command, started, time.monotonic() - began)
         saving.save(case, directory)
-        return Result(case, outcome.claim.artefact if outcome.claim and outcome.claim.winner else None, directory)
+        artefact = outcome.claim.artefact if outcome.claim and outcome.claim.winner else None
+        return Result(case, artefact, directory, outcome.interrupted)
     except (FlatoutError, KeyboardInterrupt):
         shutil.rmtree(directory, ignore_errors=True)  # nothing was measured: there is no case
         raise

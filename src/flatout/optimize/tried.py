@@ -26,6 +26,7 @@ class Tried:
     """Those that there was no time for. The others failed: they cannot be converted, or answer wrongly."""
     unserved: int = 0
     """Those that the server of --layout does not run, so that they were left out."""
+    interrupted: bool = False
 
     @classmethod
     def of(cls, outcome: Outcome) -> Tried:
@@ -40,12 +41,14 @@ class Tried:
         ]
         left = [one.name for one in could if id(one) not in ran | broken and _had_no_time(one)]
         unserved = sum(one.unserved for one in outcome.skipped)
-        return cls(len(could), sum(id(one) in ran for one in could), tuple(left), unserved)
+        return cls(len(could), sum(id(one) in ran for one in could), tuple(left), unserved, outcome.interrupted)
 
     def text(self, request: OptimizeRequest, command: Sequence[str]) -> str:
         counted = f"{self.raced} of {self.routes} routes raced"
         if self.unserved and request.layout is not None:
             counted += f" ({self.unserved} more are not what {LAYOUTS[request.layout].server} runs)"
+        if self.interrupted:
+            return f"{counted}.{' What was converted is kept for the next call.' if request.cache else ''}"
         if not self.open:
             return f"{counted}{'; the others failed' if self.raced < self.routes else ''}."
         more = "" if len(self.open) <= NAMED else f" and {len(self.open) - NAMED} more"
