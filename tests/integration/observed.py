@@ -55,8 +55,21 @@ def observed(cwd: Path, *command: Any, **options: Any) -> Outcome:
     return execute([*FLATOUT, "run", *command], cwd, **options)
 
 
+OWN_FAULTS = (
+    "at the end: ",
+    "a counter could not be written: ",
+    "a trace could not be described: ",
+    "a distributed dataset could not be described: ",
+    "the sampler of the run stopped: ",
+    "the sampler stopped: ",
+)
+"""How notes begin that tell of an exception in flatout's own code, which is caught so that the program goes on."""
+
+
 def case_in(directory: Path) -> Case:
-    return store.load(store.locate(None, directory / store.HOME))
+    case = store.load(store.locate(None, directory / store.HOME))
+    assert [note.text for note in case.notes if note.text.startswith(OWN_FAULTS)] == []
+    return case
 
 
 def patiently(look: Callable[[], Seen], right: Callable[[Seen], bool], directory: Path, looks: int = 2) -> Seen:

@@ -46,8 +46,8 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
             if described[0] >= MOST_OPS:
                 graphs.clear()
                 break
-            if not vars(graph):
-                continue  # dismantled: TensorFlow 2.13 would crash if it were asked for its ops
+            if getattr(graph, "__dict__", None) == {}:
+                continue  # dismantled: TensorFlow 2.13 would crash if it were asked for its ops; 2.21 has no such attribute
             try:
                 row = _describe(graph, lines)
             except Exception:
