@@ -38,7 +38,7 @@ def programs(kind: str, usual: tuple[str, ...]) -> list[Any]:
 SLOW = programs(
     "slow",
     (
-        "tiny_fit", "reconverted_table", "feed_dict",
+        "tiny_fit", "reconverted_table", "feed_dict", "double_precision",
     ),
 )  # fmt: skip
 GOOD = programs(

@@ -154,7 +154,8 @@ def test_the_changed_text_stays_the_source_of_its_functions(folder: Path, monkey
 def test_what_runs_it_is_no_import_of_the_program(folder: Path) -> None:
     program = folder / "looked.py"
     program.write_text(
-        "import sys\nfrom flatout.observe import run_sampler\nprint(run_sampler._seen(sys._getframe())[0] or 'none')\n"
+        "import threading\nfrom flatout.observe import frames, run_sampler\n"
+        "print(run_sampler._seen(frames.stack_of(threading.get_ident(), 200))[0] or 'none')\n"
     )
     words = command([sys.executable, str(program)], {str(program): str(program)})
     assert str(MAIN) in words

@@ -1,27 +1,71 @@
 """What a thread is executing, looked up from another thread.
 
-Before Python 3.12, `sys._current_frames` makes objects while it holds a lock of the interpreter. Where that starts the
-garbage collector, and a `threading.local` is among the garbage, the same lock is asked for once more, and the process
-stands still for ever (CPython issue 106883). So nothing is collected meanwhile.
+Before Python 3.12 the garbage collector may start wherever an object is made, and what it calls may let other threads
+run. Two things must not meet that:
+
+- `sys._current_frames` makes objects while it holds a lock of the interpreter. Where a `threading.local` is among the
+  garbage, the same lock is asked for once more, and the process stands still for ever (CPython issue 106883).
+- `frame.f_back` makes the object of a frame that is still running. Where its thread goes on meanwhile, the frame is
+  gone once the object is made, and the process crashes.
+
+So a look is one call into C, from the first frame to the last: no other thread runs in between, and the collector is
+off. No frame is kept either, only what it was executing: the program's variables live as long as they do without us.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
-from operator import methodcaller
-from types import FrameType
+from collections.abc import Iterable
+from functools import partial
+from itertools import repeat, takewhile
+from operator import attrgetter, methodcaller, truth
+from types import CodeType, FrameType
+from typing import Any
 
-COLLECTS_INSIDE = sys.version_info < (3, 12)
+COLLECTS_ANYWHERE = sys.version_info < (3, 12)
+MOST_LINES = 100_000
+
+Look = tuple[CodeType, int, dict[str, Any]]
+"""The code of a frame, its last instruction, and its module's names."""
 
 _call = methodcaller("__call__")
+_read = attrgetter("f_code", "f_lasti", "f_globals")
+_lines: dict[tuple[int, int], tuple[CodeType, int]] = {}
+"""With the code itself, so that no other gets its identity."""
 
 
-def frame_of(thread: int) -> FrameType | None:
-    """The innermost frame of a thread, by its identity."""
-    if not COLLECTS_INSIDE or not gc.isenabled():
-        return sys._current_frames().get(thread)
-    # All three in one call into C: no other thread runs in between, and none sees the collector switched off.
-    frames: dict[int, FrameType]
-    _, frames, _ = map(_call, (gc.disable, sys._current_frames, gc.enable))
-    return frames.get(thread)
+def stack_of(thread: int, deepest: int) -> list[Look]:
+    """What a thread is executing, from the innermost function outwards; empty where the thread has ended."""
+    frames: list[FrameType] = []
+    found: list[Look] = []
+    innermost = filter(None, map(methodcaller("get", thread), map(_call, (sys._current_frames,))))
+    # The list grows while it is read: each frame leads to the one that called it.
+    callers: Iterable[Any] = takewhile(truth, map(getattr, frames, repeat("f_back", deepest - 1), repeat(None)))
+    look = (
+        partial(frames.extend, innermost),
+        partial(frames.extend, callers),
+        partial(found.extend, map(_read, frames)),
+        frames.clear,
+    )
+    if not COLLECTS_ANYWHERE or not gc.isenabled():
+        _, _, _, _ = map(_call, look)
+        return found
+    try:
+        _, _, _, _, _, _ = map(_call, (gc.disable, *look, gc.enable))
+    except BaseException:
+        gc.enable()
+        raise
+    return found
+
+
+def line_of(code: CodeType, instruction: int) -> int:
+    """The line of an instruction, as `f_lineno` has it."""
+    key = (id(code), instruction)
+    known = _lines.get(key)
+    if known is None:
+        lines = (line for first, end, line in code.co_lines() if line and first <= max(instruction, 0) < end)
+        known = (code, next(lines, code.co_firstlineno))
+        if len(_lines) < MOST_LINES:
+            _lines[key] = known
+    return known[1]

@@ -14,13 +14,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from flatout.observe.frames import frame_of
+from flatout.observe.frames import Look, line_of, stack_of
 from flatout.observe.strip import Strip
 from flatout.source import users_code
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from flatout.observe.observer import Observer
 
 EARLY_INTERVAL = 0.02
@@ -97,12 +95,12 @@ class RunSampler:
 
     def look(self) -> None:
         began, spans = time.thread_time(), self.observer.spans
-        frame = frame_of(self.watched)
+        stack = stack_of(self.watched, DEEPEST)
         now = time.perf_counter()
         seconds, self.last = now - self.last, now
         stage = min(len(self.observer.streams), MOST_STAGES)
         self.looks += 1
-        importing, working, users = _seen(frame)
+        importing, working, users = _seen(stack)
         self.newest = users[:1]
         number = spans.current.number
         if importing == "exit" and number:
@@ -153,35 +151,32 @@ def _places(found: list[tuple[Any, list[float]]]) -> dict[int, int]:
     return places
 
 
-def _seen(frame: FrameType | None) -> tuple[str, str, tuple[Any, ...]]:
-    """(package being imported or `exit`, package whose code runs, the user's frames from the innermost)."""
+def _seen(stack: list[Look]) -> tuple[str, str, tuple[Any, ...]]:
+    """(package being imported or `exit`, package whose code runs, the user's lines from the innermost)."""
     users: list[Any] = []
-    innermost: FrameType | None = None
+    innermost: Look | None = None
     """Of a library, with no code of the user's inside: what it calls there is working for it."""
-    module: FrameType | None = None
+    module: Look | None = None
     """The outermost that runs the body of a module: what the user's line asked for."""
     imports = False
-    depth = 0
-    leaving = frame is not None
+    leaving = bool(stack)
     known = _codes.get
-    while frame is not None and depth < DEEPEST:
-        code = frame.f_code
+    for look in stack:
+        code = look[0]
         _, kind, runs = known(id(code)) or _remember(code)
         if runs:
             leaving = False
         if kind == _USERS:
-            users.append((id(code), frame.f_lineno))
+            users.append((id(code), line_of(code, look[1])))
         elif kind == _IMPORTING:
             imports = imports or not users
         else:
             if kind == _MODULE:
-                module = frame
+                module = look
             if innermost is None and not users:
-                innermost = frame
-        frame = frame.f_back
-        depth += 1
+                innermost = look
     importing = _package(module) if module is not None else "?" if imports else ""
-    if leaving and depth < DEEPEST:
+    if leaving and len(stack) < DEEPEST:
         importing = "exit"
     return importing, _package(innermost) if innermost is not None else "", tuple(users[:MOST_FRAMES])
 
@@ -204,9 +199,9 @@ def _remember(code: Any) -> tuple[Any, int, bool]:
     return known
 
 
-def _package(frame: FrameType) -> str:
+def _package(look: Look) -> str:
     with contextlib.suppress(Exception):
-        return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        return str(look[2].get("__name__", "")).partition(".")[0]
     return ""
 
 

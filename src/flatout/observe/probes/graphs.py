@@ -46,8 +46,8 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
             if described[0] >= MOST_OPS:
                 graphs.clear()
                 break
-            if getattr(graph, "__dict__", None) == {}:
-                continue  # dismantled: TensorFlow 2.13 would crash if it were asked for its ops; 2.21 has no such attribute
+            if getattr(graph, "__dict__", None) == {}:  # which newer ones do not have
+                continue  # dismantled: TensorFlow 2.13 would crash if it were asked for its ops
             try:
                 row = _describe(graph, lines)
             except Exception:

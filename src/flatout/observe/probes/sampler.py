@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from flatout.measure.processors import idle_seconds
-from flatout.observe.frames import frame_of
+from flatout.observe.frames import line_of, stack_of
 from flatout.observe.observer import Observer, Probe
 from flatout.observe.window import LONG_CALL_SECONDS
 from flatout.observe.yardstick import Yardstick
@@ -68,24 +68,18 @@ class Sampler:
     def sample(self) -> None:
         if not self.observer.streams or self.observer.spans.current.aside or self.observer.spans.at_work:
             return
-        frame = frame_of(self.watched or 0)
+        stack = stack_of(self.watched or 0, DEEPEST)
         self.samples += 1
-        inner = None
         users: list[Any] = []
-        depth = 0
         tracing = False
-        while frame is not None and depth < DEEPEST:
-            code = frame.f_code
-            if inner is None:
-                inner = code
+        for code, instruction, _ in stack:
             if code.co_name == "_create_concrete_function":
                 tracing = True
             if users_code.is_users(code):
-                users.append((code, frame.f_lineno))
+                users.append((code, line_of(code, instruction)))
                 if len(users) == 4:
                     break
-            frame = frame.f_back
-            depth += 1
+        inner = stack[0][0] if stack else None
         key = (tuple(users), inner, tracing)
         if key in self.counts or len(self.counts) < MOST_STACKS:
             self.counts[key] = self.counts.get(key, 0) + 1
