@@ -56,6 +56,7 @@ def observed(cwd: Path, *command: Any, **options: Any) -> Outcome:
 
 
 OWN_FAULTS = (
+    "after the window: ",
     "at the end: ",
     "a counter could not be written: ",
     "a trace could not be described: ",

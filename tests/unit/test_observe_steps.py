@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from flatout.model.case import Program
 from flatout.model.evidence.program import CpuUse
 from flatout.model.evidence.steps import LineTime
 from flatout.observe.reading import steps
 from flatout.observe.reading.evidence import host
 from flatout.observe.reading.evidence.program import undisturbed
-from flatout.observe.reading.notes import on_other_processes
+from flatout.observe.reading.notes import _on_the_end, on_other_processes
 from flatout.observe.reading.recording import Recording, load
 from flatout.observe.reading.steps import Measured, Stream
 
@@ -303,3 +304,19 @@ def test_few_looks_in_steady_steps_are_not_judged_by_alone() -> None:
 def test_looks_of_older_recordings_have_no_moments() -> None:
     given = recording({0: "train-function"}, ticks(0, 20), samples=[{"rows": [looks(7, [1.0, 1.1])[:4]]}])
     assert line_shares(given) == {7: 1.0}
+
+
+# ── how the recording ends ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        (Program(("train.py",), ".", exit_code=0), ["The recording breaks off before the program's end"]),
+        (Program(("train.py",), ".", signal="SIGSEGV"), ["The program ended abruptly"]),
+        (Program(("train.py",), "."), []),  # flatout itself has stopped it
+    ],
+)
+def test_a_recording_without_an_end_is_noted_unless_flatout_has_stopped_the_program(program, told) -> None:
+    given = recording({0: "fit"}, ticks(0, 50), start=[{}])
+    assert [note.text.partition(":")[0].partition(";")[0] for note in _on_the_end(given, program)] == told

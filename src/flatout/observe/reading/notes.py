@@ -93,7 +93,8 @@ def _on_the_end(recording: Recording, program: Program) -> Iterator[Note]:
             "The program was killed (SIGKILL): by someone, or by the kernel for want of memory.",
             "Look into `dmesg` or the container's log for the reason.",
         )
-    if recording.started and not recording.ended:
+    stopped = program.exit_code is None and program.signal is None  # by flatout, which has seen enough
+    if recording.started and not recording.ended and not stopped:
         yield (
             Note("info", "The program ended abruptly; what was seen until then is kept.")
             if program.signal
