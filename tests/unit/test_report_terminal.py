@@ -17,7 +17,7 @@ import pytest
 from rich.cells import cell_len
 from sample_case import sample_case
 
-from flatout.model.case import Case, Distribution, Finding, Interval, Split, Steps, Trial
+from flatout.model.case import Case, Distribution, Finding, Interval, Split, Steps, Trial, Where
 from flatout.model.errors import UnknownView
 from flatout.report.formatting import (
     clean,
@@ -317,6 +317,11 @@ def test_shortening() -> None:
     assert cell_len(elide("日本日本日本", 7)) <= 7
     where = sample_case().findings[0].where
     assert location(where, 14).endswith(":32")
+    beside = Where("/home/me/project/src/agents/dqn.py", 108)
+    assert location(beside, base="/home/me/project/src/main") == "../agents/dqn.py:108"
+    assert location(beside, base="/home/me/project/src/") == "agents/dqn.py:108"
+    assert location(beside, base="/home/you") == "/home/me/project/src/agents/dqn.py:108"
+    assert location(Where("/usr/lib/x.py", 1), base="/home/me") == "/usr/lib/x.py:1"
     assert location(None) == ""
 
 

@@ -7,6 +7,7 @@ it.
 from __future__ import annotations
 
 import math
+import posixpath
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,6 +18,9 @@ from flatout.model import text as safe_text
 from flatout.model.case import Evidence, Where
 from flatout.model.text import LONGEST
 from flatout.source.notebooks.program import by_cells
+
+MOST_UPS = 2
+"""A file is named from another directory by this many `..` at most."""
 
 
 def clean(value: object, limit: int = LONGEST) -> str:
@@ -51,18 +55,28 @@ def _head(text: str, width: int) -> str:
 
 
 def location(where: Where | None, width: int = 60, base: str = "") -> str:
-    """`file:line`, shortened without losing the line; relative to the directory `base` if the file is in it."""
+    """`file:line`, shortened without losing the line; relative to the directory `base` if the file is in or near it."""
     if where is None or not where.file:
         return ""
     line = "" if where.line is None else f":{clean(where.line, 12)}"
-    file = where.file
-    if base and file.startswith(base.rstrip("/") + "/"):
-        file = file[len(base.rstrip("/")) + 1 :]
+    file = _near(where.file, base) if base else where.file
     named = by_cells(f"{clean(file)}{line}")
     if named != f"{clean(file)}{line}":  # of a notebook; shortened, its program would not be recognised
         name, cell, place = named.rpartition(" cell ")
         return elide(name, max(8, width - len(cell + place)), middle=True) + cell + place if cell else named
     return elide(clean(file), max(8, width - len(line)), middle=True) + line
+
+
+def _near(file: str, base: str) -> str:
+    """Relative, if the file is in the directory or a neighbour of it."""
+    base = base.rstrip("/")
+    if file.startswith(base + "/"):
+        return file[len(base) + 1 :]
+    if not (file.startswith("/") and base.startswith("/")):
+        return file
+    relative = posixpath.relpath(file, base)
+    ups = relative.split("/").count("..")
+    return relative if ups <= MOST_UPS and base.count("/") - ups >= 2 else file
 
 
 def duration(milliseconds: float | None) -> str:
