@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -65,12 +65,13 @@ def explored(
     race = FakeRace(gains, more.pop("start_seconds", 1.0))
     journal, progress = Journal(tmp_path), Progress(60.0, quiet=True)
     clock, seconds = Clock(more.pop("budget", 480.0)), more.pop("seconds", 10.0)
+    findings = more.pop("findings", (FIRST,))
     clock.for_run, run = more.pop("for_run", 0.0), more.pop("run", None)
     planned = Plan(("prefetch", "xla", "cache", "onednn"), (("threads", "one core"),))
     monkeypatch.setattr(explorations.plan, "make", lambda *args: planned)
     context = SimpleNamespace(
         request=TuneRequest("train.py", **more),
-        case=Case("tune", steps=STEPS, findings=(FIRST,), run=run),
+        case=Case("tune", steps=STEPS, findings=findings, run=run),
         launch=None,
         clock=clock,
         journal=journal,
@@ -106,6 +107,24 @@ def test_the_winner_of_a_small_gain_is_combined_with_those_of_the_others(tmp_pat
     small = Interval(1.1, 1.05, 1.15)
     winners, _, _ = explored(tmp_path, monkeypatch, {"prefetch": small, "cache": small, "xla": FASTER})
     assert winners == ["prefetch", "xla", "cache"]
+
+
+@pytest.mark.parametrize(
+    ("winner", "small", "beside"),
+    [
+        (5.0, Interval(1.06, 1.01, 1.1), ["cache"]),  # 6 % of the program is a quarter of what is left
+        (1.3, Interval(1.06, 1.01, 1.1), []),
+        (5.0, Interval(1.06, 0.97, 1.2), []),  # it may as well be slower
+    ],
+)
+def test_what_saves_much_of_what_the_winners_leave_is_confirmed_beside_them(
+    tmp_path, monkeypatch, winner, small, beside
+):
+    both = replace(FIRST, fixes=(Fix("…", lever="prefetch"), Fix("…", lever="cache")))
+    monkeypatch.setattr(Exploration, "_worth_observing_again", lambda *args: False)
+    gains = {"prefetch": Interval(winner, winner - 0.1, winner + 0.1), "cache": small, "xla": small}
+    winners, _, _ = explored(tmp_path, monkeypatch, gains, findings=(both,))
+    assert winners == ["prefetch", *beside]
 
 
 def test_what_is_left_out_for_want_of_time_is_said(tmp_path, monkeypatch):

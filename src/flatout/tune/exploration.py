@@ -33,6 +33,9 @@ take that no finding names. They gain little; whole runs that are measured to th
 LITTLE = 0.2
 """Share of the run that its steps take with what has won, from which on levers that no finding names are left out: a
 step 1.3 times as fast would save a twentieth of the run."""
+BESIDE, MOST_BESIDE = 0.1, 2
+"""Share of the time that is left with the winners, which a lever saves that was not told from noise alone, and how many
+of these are confirmed beside the winners: 5 % of the program may be a third of what is left of it."""
 AGAIN_STARTS = 6
 """Starts of the program that observing anew and trying further levers takes at least."""
 
@@ -77,7 +80,7 @@ class Exploration:
             self._try_again(race)
         in_time = race.seconds_for(1) < context.clock.left()
         race.close()
-        return self.winners or (self._most_promising() if in_time else [])
+        return [*self.winners, *self._beside(case)] or (self._most_promising() if in_time else [])
 
     # ── which levers, when ───────────────────────────────────────────────────────────────────────────────────
 
@@ -198,6 +201,24 @@ class Exploration:
         found = self.context.trials.promising
         ahead = {levers[-1]: gain for levers, gain in found.items() if levers[:-1] == self.base}
         return sorted(filter(self.context.combinable, ahead), key=lambda text: -ahead[text])[:1]
+
+    def _beside(self, case: Case) -> list[str]:
+        """Levers that a finding names and that save little of the program, but much of what the winners leave."""
+        found = [one for one in self.context.trials.found if one.stage == "single" and one.upon == self.base]
+        saved = {one.levers[-1]: 1 - 1 / one.speedup.ratio for one in found if one.speedup is not None}
+        left = 1 - sum(saved.get(text, 0.0) for text in self.winners)
+        likely = [
+            one.levers[-1]
+            for one in found
+            if (one.status, one.parity != "failed") == ("noise", True)
+            and one.speedup is not None
+            and one.speedup.low >= 1.0
+            and saved[one.levers[-1]] > BESIDE * left
+            and self._is_suggested(one.levers[-1], case)
+            and self.context.combinable(one.levers[-1])
+        ]
+        ahead = sorted(dict.fromkeys(likely), key=lambda text: -saved[text])[:MOST_BESIDE]
+        return ahead if self.winners else []
 
     def _waits_for_confirmation(self) -> bool:
         """Whether a lever was ahead in each of too few rounds, and there was no time to try it again: what is left of
