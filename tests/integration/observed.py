@@ -69,7 +69,8 @@ OWN_FAULTS = (
 
 def case_in(directory: Path) -> Case:
     case = store.load(store.locate(None, directory / store.HOME))
-    assert [note.text for note in case.notes if note.text.startswith(OWN_FAULTS)] == []
+    faults = [note.text for note in case.notes if note.text.startswith(OWN_FAULTS)]
+    assert not faults, faults
     return case
 
 

@@ -16,8 +16,9 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
         facts: dict[str, Any] = {"version": tf.__version__, "build": {}, "devices": []}
         with contextlib.suppress(Exception):
             facts["build"] = dict(tf.sysconfig.get_build_info())
-        context = __import__("tensorflow.python.eager.context", fromlist=["context"])
-        inner = context.context()
+        inner: Any = None
+        with contextlib.suppress(Exception):
+            inner = __import__("tensorflow.python.eager.context", fromlist=["context"]).context()
         if getattr(inner, "_initialized", False):
             with contextlib.suppress(Exception):
                 facts["devices"] = [device.name for device in tf.config.list_logical_devices()]
