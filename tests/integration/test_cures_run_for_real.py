@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import zipfile
@@ -20,6 +21,10 @@ from flatout.model.case import Case, Program
 
 PROGRAM = Path(__file__).parent.parent / "programs" / "run_cures" / "checkpoints.py"
 COMPILED = PROGRAM.with_name("compiled.py")
+FIGURES = PROGRAM.with_name("figures.py")
+MATPLOTLIB = Path(sys.prefix) / "figures"
+"""Where `scripts/environment` has put it."""
+KINDS = (("at", "png"), ("at", "svg"), ("own", "png"))
 
 pytestmark = pytest.mark.slow
 
@@ -114,3 +119,19 @@ def test_a_kill_leaves_no_half_file_under_its_name(trained: tuple[Path, dict[str
         else:
             with h5py.File(path) as opened:
                 assert "layers" in opened
+
+
+def test_figures_of_the_background_are_the_same_files(tmp_path: Path) -> None:
+    own = str(Path(flatout.__file__).parent.parent)
+    done = execute(
+        [sys.executable, FIGURES, tmp_path], tmp_path, env=environment(PYTHONPATH=f"{own}{os.pathsep}{MATPLOTLIB}")
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout.decode().splitlines()[-1])
+    assert sorted(told["plain"]) == sorted(f"{name}-{n}.{end}" for name, end in KINDS for n in range(4))
+    assert told["background"] == told["plain"]
+    notes = [note.partition(" (")[0] for note in told["notes"]]
+    assert notes.count("figures are drawn in a process of their own") == 4 * 2 + 2
+    assert notes.count("a figure is drawn as ever") == 4 * 2 + 1
+    assert "No such file or directory" in told["raised"]
+    assert (tmp_path / "last.png").stat().st_size > 1000  # complete when the program has ended

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from sample_case import sample_case
 
-from flatout.causes import catalogue, diagnose, run_sentence
+from flatout.causes import catalogue, diagnose, drawing_seconds, run_sentence
+from flatout.cures import find as find_cure
 from flatout.model import queries
-from flatout.model.case import Case, Finding, RunPart, RunTree, Where
+from flatout.model.case import Case, Finding, Program, RunPart, RunTree, Where
 from flatout.model.evidence.graphs import RepeatedOps
 from flatout.model.evidence.program import KerasCall
 from flatout.model.evidence.steps import EagerTape, FunctionsMade, StepStack, Tracing
@@ -101,6 +102,53 @@ def test_a_score_on_predictions_is_told_from_pictures() -> None:
     drawing = dataclasses.replace(callback, parts=(predicted, dataclasses.replace(score, name="matplotlib")))
     assert [len(found(case_with(callback), name)) for name in ("host-metrics", "slow-callback")] == [1, 0]
     assert [len(found(case_with(drawing), name)) for name in ("host-metrics", "slow-callback")] == [0, 1]
+
+
+FIGURE = """
+import matplotlib.pyplot as plt
+def draw(epoch):
+    plt.{call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "package", "levers"),
+    [
+        ("savefig('a.png')", "matplotlib", ["background-figures", None]),
+        ("savefig('a.png')", "numpy", [None]),  # the file saves figures, and the time goes elsewhere
+        ("show()", "matplotlib", [None]),
+    ],
+)
+def test_a_callback_that_saves_figures_names_the_cure_for_it(
+    tmp_path: Path, call: str, package: str, levers: list[str | None]
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(FIGURE.format(call=call))
+    line = RunPart("line", package, 4.0, where=Where(str(program), 4))
+    case = case_with(RunPart("callback", "Gallery.on_epoch_end", 5.2, 3, Where(str(program), 3), (line,)))
+    (item,) = found(case, "slow-callback")
+    assert [fix.lever for fix in item.fixes] == levers
+    assert drawing_seconds(case) == (4.0 if package == "matplotlib" else 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (FIGURE.format(call="savefig('a.png')"), None),
+        (FIGURE.format(call="show()"), "the program saves no figures"),
+        (
+            FIGURE.format(call="savefig('a.png')") + "gif = imageio.imread('a.png')",
+            "may read its own pictures (imread)",
+        ),
+    ],
+)
+def test_a_program_that_reads_its_pictures_draws_them_itself(tmp_path: Path, text: str, why: str | None) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(text)
+    told = find_cure("background-figures").spec.skip(
+        Case("run", program=Program(("python", str(program)), str(tmp_path)))
+    )
+    assert told == why or (why is not None and told is not None and told.endswith(why))
 
 
 @pytest.mark.parametrize(

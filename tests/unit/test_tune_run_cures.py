@@ -319,6 +319,13 @@ def test_a_cure_that_can_save_little_is_not_tried(tmp_path, monkeypatch):
     assert stage.trials.skipped[LEVER] == "it could save 0.5 s of a run of 20.0 s at most"
 
 
+def test_what_a_cure_could_save_may_be_lines_of_several_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "LEVER", "background-figures")
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100), kind="callback")
+    assert RunCures(stage.context).run(None) is None
+    assert stage.trials.skipped[LEVER] == "it could save 0.0 s of a run of 20.0 s at most"
+
+
 def test_on_top_of_a_claim_it_has_to_add_something(tmp_path, monkeypatch):
     won = Trial(("cache",), "won", Interval(2.0, 1.9, 2.1), "exact", step_ms=5.0, stage="combination")
     before = Claim(won, WholeRun(Interval(1.5, 1.4, 1.6), before_seconds=30.0, after_seconds=20.0), "diff")

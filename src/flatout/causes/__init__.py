@@ -7,7 +7,8 @@ can be declared. Nothing else registers a cause. Files in `DIR/causes/`, for a D
 
 from flatout.causes._catalogue import catalogue, find, patterns
 from flatout.causes._diagnosis import diagnose
+from flatout.causes._run_parts import drawing_seconds
 from flatout.causes._run_sentence import sentence as run_sentence
 from flatout.causes._spec import GROUPS, WORTH, Cause
 
-__all__ = ["GROUPS", "WORTH", "Cause", "catalogue", "diagnose", "find", "patterns", "run_sentence"]
+__all__ = ["GROUPS", "WORTH", "Cause", "catalogue", "diagnose", "drawing_seconds", "find", "patterns", "run_sentence"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 
 from flatout.model import queries
@@ -15,6 +16,11 @@ EACH_STEP = 0.5
 """Calls over steps from which on something is a part of each step."""
 LIBRARIES = ("tensorflow", "keras", "tf_keras")
 NUMERIC = ("sklearn", "scipy", "numpy", "pandas")
+DRAWING = "matplotlib"
+IN_BACKGROUND = Fix(
+    "Draw figures in a process of their own while training goes on.", lever="background-figures", equivalence="exact"
+)
+"""For lines that `draw_figures`."""
 
 
 def of_run(
@@ -95,6 +101,29 @@ def lines_between_epochs(case: Case) -> list[RunPart]:
         return []
     lines = [line for part in case.run.of("program") for line in part.lines()]
     return [line for line in lines if line.where is not None and is_beside_steps(case, line)]
+
+
+def drawing_seconds(case: Case) -> float:
+    """Seconds of the run that go to matplotlib in the steps, between epochs, and in callbacks that are called more than
+    once."""
+    parts = case.run.of("callback", "steps") if case.run is not None else []
+    inside = [line for part in parts if part.count > 1 for line in part.lines()]
+    return sum(line.seconds for line in [*inside, *lines_between_epochs(case)] if line.name == DRAWING)
+
+
+def draw_figures(lines: Sequence[RunPart]) -> bool:
+    """Whether a good part of their time goes to matplotlib, in files that save figures."""
+    drawing = [line for line in lines if line.name == DRAWING]
+    if sum(line.seconds for line in drawing) < 0.25 * sum(line.seconds for line in lines):
+        return False
+    files = {place.file for line in drawing for place in (*line.via, line.where) if place is not None and place.file}
+    return any(_saves_figures(file) for file in files)
+
+
+def _saves_figures(file: str) -> bool:
+    module = context.tree(file)
+    nodes = ast.walk(module) if module is not None else ()
+    return any(isinstance(node, ast.Attribute) and node.attr == "savefig" for node in nodes)
 
 
 def lines_told_elsewhere(case: Case) -> Iterator[tuple[str | None, int | None]]:

@@ -24,8 +24,9 @@ dataset = dataset.shuffle(50_000).repeat().batch(32).prefetch(tf.data.AUTOTUNE)
 model.fit(dataset, epochs=100, steps_per_epoch=samples // 32)
 ```
 One iterator over all epochs keeps its buffer full; elements of two epochs mix where they meet. With `repeat()` at the
-end they do not: the lever `one-iterator` does that. Or shuffle what is cheap
-(names of files, indices), decode afterwards, and `cache()` before the shuffle.
+end they do not: the lever `one-iterator` does that. Figures that a loop saves with matplotlib between epochs are drawn
+in a process of their own by the lever `background-figures`. Or shuffle what is cheap (names of files, indices), decode
+afterwards, and `cache()` before the shuffle.
 
 ## When it is not worth it
 When an epoch takes minutes.
@@ -36,8 +37,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flatout.causes._run_parts import (
+    IN_BACKGROUND,
     LIBRARIES,
     NUMERIC,
+    draw_figures,
     each,
     lines_between_epochs,
     of_run,
@@ -102,7 +105,10 @@ def lines(case: Case) -> Iterator[Finding]:
             f"The program worked for {seconds(whole)} between epochs, most of it at {spot(found[0].where)}.",
             whole,
             found[0].where,
-            [Fix("Do this every few epochs, after training, or in a process of its own.", equivalence="semantic")],
+            [
+                *([IN_BACKGROUND] if draw_figures(found) else []),
+                Fix("Do this every few epochs, after training, or in a process of its own.", equivalence="semantic"),
+            ],
             confidence="medium",
         )
 

@@ -36,10 +36,11 @@ class Gallery(keras.callbacks.Callback):
     def on_train_end(self, logs=None):
         self.workers.shutdown()                                         # waits for the last picture
 ```
-Where the hook calls such a function, flatout writes this line with its name. No lever does it: what a hook hands over
-must be arrays, and whether pictures may come later only you know. The new process imports the program again, so the
-training belongs below `if __name__ == "__main__"`. A hook for each batch (`on_train_batch_end`) also keeps Keras from
-dispatching batches ahead: move it to the end of the epoch.
+Where the hook calls such a function, flatout writes this line with its name. The new process imports the program again,
+so the training belongs below `if __name__ == "__main__"`. Where the time goes to `savefig` of matplotlib, the lever
+`background-figures` draws the files in a process of its own. For other work no lever does it: what a hook hands over
+must be arrays, and whether it may come later only you know. A hook for each batch (`on_train_batch_end`) also keeps
+Keras from dispatching batches ahead: move it to the end of the epoch.
 
 ## When it is not worth it
 When a run of full length has so many steps per epoch that the hook is a small part of it: the share of a short run
@@ -52,7 +53,15 @@ from collections.abc import Iterator
 
 from flatout.causes._by_hand import every_few_epochs, in_a_process
 from flatout.causes._keras_calls import predicts_row_by_row
-from flatout.causes._run_parts import each, mostly, of_run, predicts_and_scores, seconds
+from flatout.causes._run_parts import (
+    IN_BACKGROUND,
+    draw_figures,
+    each,
+    mostly,
+    of_run,
+    predicts_and_scores,
+    seconds,
+)
 from flatout.causes._spec import Cause
 from flatout.model.case import Case, Finding, Fix, RunPart
 
@@ -66,7 +75,10 @@ def in_run(case: Case) -> Iterator[Finding]:
                 f"`{part.name}` took {seconds(part.seconds)}{each(part)}, in which no step was made.{mostly(part)}",
                 part.seconds,
                 part.where,
-                [Fix(_advice(part), equivalence="semantic")],
+                [
+                    *([IN_BACKGROUND] if draw_figures(part.lines()) else []),
+                    Fix(_advice(part), equivalence="semantic"),
+                ],
             )
 
 

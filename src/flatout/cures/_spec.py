@@ -63,6 +63,8 @@ class Cure:
     saves: tuple[PartKind, ...] = ()
     """The parts of the tree of the run (`model/run_tree.py`) that a cure of the run can shorten, or another one where
     findings name it for what lies between the steps."""
+    could_save: Callable[[Case], float] | None = None
+    """Seconds of the run that it can save at most, of a case with a tree, where its parts alone do not tell."""
     fills: bool = False
     """It keeps what the first epoch computes, and pays from the second one on."""
     next_start: bool = False

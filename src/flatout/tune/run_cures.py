@@ -122,7 +122,8 @@ class RunCures:
         found = []
         for text in levers if self.tree is not None else ():
             assert self.tree is not None
-            seconds = self.tree.under(*find(parse(text)[0]).spec.saves)
+            spec = find(parse(text)[0]).spec
+            seconds = spec.could_save(self.context.case) if spec.could_save else self.tree.under(*spec.saves)
             if seconds >= WORTH * self.tree.seconds:
                 found.append((text, seconds))
             else:

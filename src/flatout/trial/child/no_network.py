@@ -11,7 +11,7 @@ import functools
 from types import ModuleType
 from typing import Any
 
-from flatout.trial.child.after_import import after_import
+from flatout.observe.after_import import after_import
 from flatout.trial.refusals import NO_NETWORK
 
 _LOCAL_NAMES = {"", "localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"}

@@ -17,9 +17,9 @@ from collections import Counter
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from flatout.observe.after_import import after_import
 from flatout.observe.observer import Probe
 from flatout.observe.private_names import Missing, patch
-from flatout.trial.child.after_import import after_import
 
 if TYPE_CHECKING:
     from flatout.observe.observer import Observer

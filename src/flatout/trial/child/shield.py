@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from flatout.observe.after_import import after_import
 from flatout.observe.observer import Probe
 from flatout.trial.child import python_files
-from flatout.trial.child.after_import import after_import
 from flatout.trial.child.overlay import Overlay
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from flatout.trial.child.after_import import after_import
+from flatout.observe.after_import import after_import
 from flatout.trial.child.pinned import places
 
 _OF_RANDOM = (
