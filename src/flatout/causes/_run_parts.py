@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from flatout.model import queries
@@ -16,7 +17,9 @@ EACH_STEP = 0.5
 """Calls over steps from which on something is a part of each step."""
 LIBRARIES = ("tensorflow", "keras", "tf_keras")
 NUMERIC = ("sklearn", "scipy", "numpy", "pandas")
-DRAWING = "matplotlib"
+DRAWING = ("matplotlib", "PIL")
+PYPLOT = re.compile(r"\b(?:plt|pyplot|pylab|fig|figure|axs?|axes)\b")
+"""In a line: it calls matplotlib itself."""
 IN_BACKGROUND = Fix(
     "Draw figures in a process of their own while training goes on.", lever="background-figures", equivalence="exact"
 )
@@ -104,20 +107,29 @@ def lines_between_epochs(case: Case) -> list[RunPart]:
 
 
 def drawing_seconds(case: Case) -> float:
-    """Seconds of the run that go to matplotlib in the steps, between epochs, and in callbacks that are called more than
-    once."""
+    """Seconds of the run in which figures are saved: in the steps, between epochs, and in callbacks that are called
+    several times."""
     parts = case.run.of("callback", "steps") if case.run is not None else []
     inside = [line for part in parts if part.count > 1 for line in part.lines()]
-    return sum(line.seconds for line in [*inside, *lines_between_epochs(case)] if line.name == DRAWING)
+    return _saving_figures([*inside, *lines_between_epochs(case)])
 
 
 def draw_figures(lines: Sequence[RunPart]) -> bool:
-    """Whether a good part of their time goes to matplotlib, in files that save figures."""
-    drawing = [line for line in lines if line.name == DRAWING]
-    if sum(line.seconds for line in drawing) < 0.25 * sum(line.seconds for line in lines):
-        return False
-    files = {place.file for line in drawing for place in (*line.via, line.where) if place is not None and place.file}
-    return any(_saves_figures(file) for file in files)
+    """Whether a good part of their time goes to saving figures."""
+    return _saving_figures(lines) >= 0.25 * sum(line.seconds for line in lines) > 0
+
+
+def _saving_figures(lines: Sequence[RunPart]) -> float:
+    """Seconds of lines that save a figure, or call a function of the program that may."""
+    return sum(line.seconds for line in lines if line.where is not None and _may_save_figure(line, line.where))
+
+
+def _may_save_figure(line: RunPart, where: Where) -> bool:
+    code = where.code or ""
+    if "savefig" in code:
+        return True
+    files = {place.file for place in (*line.via, where) if place.file}
+    return line.name in DRAWING and not PYPLOT.search(code) and any(map(_saves_figures, files))
 
 
 def _saves_figures(file: str) -> bool:
