@@ -63,6 +63,10 @@ class Known:
         self.counter: Any = None  # an optimizer whose steps are counted inside a loop of this function
         self.last_count = 0
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """None in a copy or a pickle of the function: the observer cannot be copied."""
+        return type(None), ()
+
 
 class Functions:
     """All tf.functions of the process; what is counted is kept by source line, and survives them."""

@@ -1,0 +1,35 @@
+"""The observer is not noticed by the program: what a program copies, lets go, replaces or raises stays its own."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flatout.observe.observer import Observer
+from flatout.observe.probes import functions
+from flatout.observe.recorder import Recorder
+from flatout.observe.settings import ObserveSettings
+
+
+@pytest.fixture
+def observer(tmp_path: Path) -> Observer:
+    return Observer(Recorder(str(tmp_path)), ObserveSettings(trace=False))
+
+
+class Function:
+    """As a tf.function, whose pickle is its dictionary."""
+
+    _name = "step"
+    _flatout_known: Any
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda function: pickle.loads(pickle.dumps(function))])
+def test_a_function_that_was_called_can_be_copied(observer: Observer, copied: Any) -> None:
+    known, function = functions.Functions(observer), Function()
+    known.known(function)
+    assert copied(function)._flatout_known is None
+    assert known.known(copied(function)).total is known.known(function).total
