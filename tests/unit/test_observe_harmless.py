@@ -33,3 +33,22 @@ def test_a_function_that_was_called_can_be_copied(observer: Observer, copied: An
     known.known(function)
     assert copied(function)._flatout_known is None
     assert known.known(copied(function)).total is known.known(function).total
+
+
+class Session:
+    """As TensorFlow's profiler session."""
+
+    exported = False
+
+    def export_to_tb(self) -> None:
+        self.exported = True
+
+
+def test_steps_that_nobody_counts_any_more_take_no_memory(observer: Observer) -> None:
+    stream, session = observer.streams.make("fit", "steps", "fit"), Session()
+    observer.window._session = session
+    observer._follower._give_up(ValueError("broken"))
+    for number in range(100):
+        observer.ticks.tick(stream, number, number + 0.5)
+    assert not observer.ticks.rows
+    assert session.exported
