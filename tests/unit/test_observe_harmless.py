@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from flatout.observe.observer import Observer
 from flatout.observe.probes import functions
 from flatout.observe.recorder import Recorder
+from flatout.observe.run_sampler import RunSampler
 from flatout.observe.settings import ObserveSettings
 
 
@@ -52,3 +55,29 @@ def test_steps_that_nobody_counts_any_more_take_no_memory(observer: Observer) ->
         observer.ticks.tick(stream, number, number + 0.5)
     assert not observer.ticks.rows
     assert session.exported
+
+
+def test_the_last_writing_of_the_tree_waits_for_the_one_under_way(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sampler = RunSampler(observer)
+    begun, goes_on = threading.Event(), threading.Event()
+    move = os.replace
+
+    def slowly(old: str, new: str) -> None:
+        if threading.current_thread() is writer:
+            begun.set()
+            goes_on.wait(60)
+        move(old, new)
+
+    monkeypatch.setattr(os, "replace", slowly)
+    writer = threading.Thread(target=sampler.write)
+    writer.start()
+    begun.wait(60)
+    last = threading.Thread(target=sampler.write)
+    last.start()
+    last.join(0.05)
+    goes_on.set()
+    writer.join()
+    last.join()
+    assert observer.recorder.broken is None

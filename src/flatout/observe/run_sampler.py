@@ -60,6 +60,8 @@ class RunSampler:
         """Seconds of this thread for them."""
         self.last = self.began = time.perf_counter()
         self.strip = Strip(self.last)
+        self.writing = threading.RLock()
+        """The program's thread writes at the end, when this one may be in the midst of it: both to the same file."""
         self.end: Callable[[], None] = lambda: None
         """Called once the time is over for which the program is to be observed."""
 
@@ -79,7 +81,9 @@ class RunSampler:
                 self.look()
                 if self.last - written > pause and self.observer.active:
                     began_writing = time.thread_time()
-                    self.write()
+                    with self.writing:
+                        if self.observer.active:  # else the last of it was written meanwhile
+                            self.write()
                     written = self.last
                     pause = min(max(WRITE_SECONDS, (time.thread_time() - began_writing) / OF_TIME), MOST_SECONDS)
             except Exception as error:
@@ -120,6 +124,10 @@ class RunSampler:
 
     def write(self) -> None:
         """The whole tree so far, in place of the last one."""
+        with self.writing:
+            self._write()
+
+    def _write(self) -> None:
         now = time.perf_counter()
         found = sorted(self.sums.items(), key=lambda item: -item[1][0])
         rows = [
