@@ -6,6 +6,7 @@ import copy
 import os
 import pickle
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from flatout.observe.observer import Observer
 from flatout.observe.probes import functions
+from flatout.observe.probes.sampler import Sampler
 from flatout.observe.recorder import Recorder
 from flatout.observe.run_sampler import RunSampler
 from flatout.observe.settings import ObserveSettings
@@ -81,3 +83,20 @@ def test_the_last_writing_of_the_tree_waits_for_the_one_under_way(
     writer.join()
     last.join()
     assert observer.recorder.broken is None
+
+
+@pytest.mark.parametrize("kind", [RunSampler, Sampler])
+def test_a_sampler_is_no_thread_of_the_program_and_sleeps_by_itself(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch, kind: type[RunSampler | Sampler]
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    sampler, threads = kind(observer), threading.enumerate()
+    looked = threading.Event()
+    name = "look" if isinstance(sampler, RunSampler) else "sample"
+    monkeypatch.setattr(sampler, name, looked.set)
+    sampler.start()
+    assert looked.wait(60)
+    assert threading.enumerate() == threads
+    observer.active = False
+    assert not slept
