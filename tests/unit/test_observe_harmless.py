@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import os
 import pickle
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from flatout.observe import private_names
 from flatout.observe.observer import Observer
 from flatout.observe.probes import functions
 from flatout.observe.probes.sampler import Sampler
@@ -100,3 +102,29 @@ def test_a_sampler_is_no_thread_of_the_program_and_sleeps_by_itself(
     assert threading.enumerate() == threads
     observer.active = False
     assert not slept
+
+
+def test_what_cannot_be_undone_keeps_nothing_else_from_being_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Base:
+        def call(self) -> str:
+            return "base"
+
+    class Model(Base):
+        def fit(self) -> str:
+            return "fit"
+
+    monkeypatch.setattr(private_names, "_replaced", [])
+    private_names.replace(Model, "fit", lambda self: "ours")
+    private_names.replace(Model, "call", lambda self: "ours")
+    del Model.call  # as the program may do
+    private_names.restore()
+    assert (Model().fit(), Model().call()) == ("fit", "base")
+
+
+def test_an_end_of_observing_that_fails_is_noted(observer: Observer, tmp_path: Path) -> None:
+    sampler = RunSampler(observer)
+    sampler.observer.settings = dataclasses.replace(observer.settings, seconds=1.0)
+    sampler.last = sampler.began + 2.0
+    sampler.end = lambda: sampler.sums[None]
+    sampler.run()  # a thread that raises writes to the program's stderr
+    assert "the sampler of the run stopped: KeyError" in (tmp_path / "facts.jsonl").read_text()

@@ -748,7 +748,8 @@ def restore() -> None:
     """Undo all replacements of this process, the last one first."""
     while _replaced:
         holder, attribute, before = _replaced.pop()
-        delattr(holder, attribute) if before is _INHERITED else setattr(holder, attribute, before)
+        with contextlib.suppress(Exception):  # the program has taken it off itself; the others are undone all the same
+            delattr(holder, attribute) if before is _INHERITED else setattr(holder, attribute, before)
 
 
 _INHERITED = object()

@@ -73,11 +73,11 @@ class RunSampler:
         written = self.began
         limit, pause = self.observer.settings.seconds, WRITE_SECONDS
         while self.observer.active:
-            if limit is not None and self.last - self.began > limit:
-                self.end()
-                return
-            sleep(self.interval())
             try:
+                if limit is not None and self.last - self.began > limit:
+                    self.end()
+                    return
+                sleep(self.interval())
                 self.look()
                 if self.last - written > pause and self.observer.active:
                     began_writing = thread_time()
