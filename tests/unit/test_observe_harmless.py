@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import gc
 import os
 import pickle
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flatout.observe import private_names
+from flatout.observe import private_names, program_classes
 from flatout.observe.observer import Observer
-from flatout.observe.probes import functions
+from flatout.observe.probes import functions, run_spans
 from flatout.observe.probes.sampler import Sampler
 from flatout.observe.recorder import Recorder
 from flatout.observe.run_sampler import RunSampler
 from flatout.observe.settings import ObserveSettings
+from flatout.observe.spans import Spans
 
 
 @pytest.fixture
@@ -128,3 +131,33 @@ def test_an_end_of_observing_that_fails_is_noted(observer: Observer, tmp_path: P
     sampler.end = lambda: sampler.sums[None]
     sampler.run()  # a thread that raises writes to the program's stderr
     assert "the sampler of the run stopped: KeyError" in (tmp_path / "facts.jsonl").read_text()
+
+
+def callback_with(values: Any) -> Any:
+    class Scores:
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> Any:
+            return values
+
+    return Scores()
+
+
+def test_a_callback_class_that_the_program_lets_go_of_is_not_kept() -> None:
+    spans, values = Spans(), {1, 2}
+    spans.begin()
+    kept = weakref.ref(values)
+    callback = callback_with(values)
+    run_spans._time_hooks(spans, callback)
+    assert callback.on_epoch_end(0) is values
+    del callback, values
+    gc.collect()
+    assert kept() is None
+    assert not program_classes._changed
+
+
+def test_a_callback_class_is_as_before_once_observing_is_over() -> None:
+    spans, callback = Spans(), callback_with(1)
+    before = type(callback).on_epoch_end
+    run_spans._time_hooks(spans, callback)
+    assert type(callback).on_epoch_end is not before
+    program_classes.restore()
+    assert type(callback).on_epoch_end is before

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flatout.model.errors import Internal
+from flatout.observe import program_classes
 
 
 @dataclass(frozen=True)
@@ -750,6 +751,7 @@ def restore() -> None:
         holder, attribute, before = _replaced.pop()
         with contextlib.suppress(Exception):  # the program has taken it off itself; the others are undone all the same
             delattr(holder, attribute) if before is _INHERITED else setattr(holder, attribute, before)
+    program_classes.restore()
 
 
 _INHERITED = object()

@@ -13,7 +13,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from flatout.observe.observer import Observer, Probe
-from flatout.observe.private_names import SUMMARIES, Missing, patch, replace, wrapped
+from flatout.observe.private_names import SUMMARIES, Missing, patch, wrapped
+from flatout.observe.program_classes import replace_method
 from flatout.observe.spans import Key, Spans
 from flatout.source import users_code
 
@@ -170,7 +171,7 @@ def _time_session_hook(spans: Spans, hook: Any) -> None:
                 continue
             if users_code.is_users(function.__code__):
                 timed = _timed(spans, function, Key("callback", f"{holder.__name__}.{name}", *_place(function)))
-                replace(holder, name, wrapped(function, timed))
+                replace_method(holder, name, wrapped(function, timed))
 
 
 def _time_hooks(spans: Spans, callback: Any) -> None:
@@ -182,7 +183,7 @@ def _time_hooks(spans: Spans, callback: Any) -> None:
             function = vars(holder).get(hook)
             if isinstance(function, FunctionType) and not hasattr(function, "_flatout_timed"):
                 timed = _timed(spans, function, Key(kind, f"{holder.__name__}.{hook}", *_place(function)))
-                replace(holder, hook, wrapped(function, timed))
+                replace_method(holder, hook, wrapped(function, timed))
     for hook in HOOKS:  # LambdaCallback keeps functions in the object
         function = getattr(callback, "__dict__", {}).get(hook)
         if callable(function) and not hasattr(function, "_flatout_timed"):
