@@ -11,13 +11,14 @@ import threading
 import time
 import weakref
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from flatout.observe import private_names, program_classes
 from flatout.observe.observer import Observer
-from flatout.observe.probes import functions, run_spans
+from flatout.observe.probes import functions, input_wait, pipelines, run_spans
 from flatout.observe.probes.sampler import Sampler
 from flatout.observe.recorder import Recorder
 from flatout.observe.run_sampler import RunSampler
@@ -161,3 +162,31 @@ def test_a_callback_class_is_as_before_once_observing_is_over() -> None:
     assert type(callback).on_epoch_end is not before
     program_classes.restore()
     assert type(callback).on_epoch_end is before
+
+
+class Iterator:
+    """As an iterator over a dataset, with its buffers."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+
+def test_an_iterator_of_which_python_takes_nothing_is_not_kept(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wraps: list[Any] = []
+    monkeypatch.setattr(input_wait, "patch", lambda key, wrap: wraps.append(wrap))
+    input_wait.on_tensorflow(observer, ModuleType("tensorflow"))
+    observer.spans.begin()
+    make = pipelines.Pipelines(observer, ModuleType("tensorflow")).wrap_iterator(lambda iterator, dataset: None)
+    iterator = Iterator(None)
+    make(iterator, None)
+    wraps[0](lambda iterator: 1)(iterator)
+    assert [row[2] for row in observer.spans.rows(0.0)] == ["run", "iterator"]
+    iterator = Iterator(None)
+    make(iterator, None)
+    kept = weakref.ref(iterator)
+    del iterator
+    gc.collect()
+    assert kept() is None
+    assert wraps[0](lambda iterator: 2)(Iterator(None)) == 2

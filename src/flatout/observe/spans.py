@@ -49,7 +49,8 @@ class Spans:
         self.awaits_batch = False
         """An epoch of `fit` has begun, and none of its batches has ended."""
         self.fresh: Any = None
-        """A dataset iterator of which nothing was taken yet."""
+        """A weak reference to a dataset iterator of which nothing was taken yet. `fit` takes all of them in a
+        graph, and lets go of its buffers at the end."""
         self.nodes: list[Node] = [Node(0, Key("run", ""), None)]
         self.current = self.nodes[0]
         self._entered: list[float] = []
