@@ -11,14 +11,14 @@ import threading
 import time
 import weakref
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from flatout.observe import private_names, program_classes
 from flatout.observe.observer import Observer
-from flatout.observe.probes import functions, input_wait, pipelines, run_spans
+from flatout.observe.probes import functions, input_wait, pipelines, run_spans, steps_of_loops
 from flatout.observe.probes.sampler import Sampler
 from flatout.observe.recorder import Recorder
 from flatout.observe.run_sampler import RunSampler
@@ -190,3 +190,21 @@ def test_an_iterator_of_which_python_takes_nothing_is_not_kept(
     gc.collect()
     assert kept() is None
     assert wraps[0](lambda iterator: 2)(Iterator(None)) == 2
+
+
+class Optimizer:
+    iterations: Any = None
+
+
+def test_the_steps_of_an_optimizer_are_read_without_keeping_it() -> None:
+    optimizer = Optimizer()
+    optimizer.iterations = SimpleNamespace(numpy=lambda: 3)
+    read = steps_of_loops._counter(optimizer)
+    kept = weakref.ref(optimizer)
+    assert read() == 3
+    del optimizer
+    gc.collect()
+    assert kept() is None
+    known = functions.Known(None, ("", 0, ""), "", functions.Total())  # type: ignore[arg-type]
+    known.counter = read
+    assert functions._steps_inside(known) == 1

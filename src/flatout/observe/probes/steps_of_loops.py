@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import weakref
 from time import perf_counter
 from types import ModuleType
 from typing import Any
@@ -114,8 +115,11 @@ def _keep_sources(sources: Any) -> None:
 
 
 def _counter(optimizer: Any) -> Any:
+    """It outlives the optimizer, and does not keep it. Raises where that is gone."""
+    reference = weakref.ref(optimizer)
+
     def read() -> int:
-        count = optimizer.iterations
+        count = reference().iterations  # type: ignore[union-attr]
         return int((count.numpy if hasattr(count, "numpy") else count.value().numpy)())
 
     return read
