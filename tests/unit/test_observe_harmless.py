@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import copy
 import dataclasses
 import gc
@@ -24,6 +25,7 @@ from flatout.observe.recorder import Recorder
 from flatout.observe.run_sampler import RunSampler
 from flatout.observe.settings import ObserveSettings
 from flatout.observe.spans import Spans
+from flatout.trial.child import start
 
 
 @pytest.fixture
@@ -208,3 +210,20 @@ def test_the_steps_of_an_optimizer_are_read_without_keeping_it() -> None:
     known = functions.Known(None, ("", 0, ""), "", functions.Total())  # type: ignore[arg-type]
     known.counter = read
     assert functions._steps_inside(known) == 1
+
+
+def test_a_program_that_leaves_at_once_leaves_though_it_is_interrupted(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[int] = []
+    monkeypatch.setattr(os, "_exit", left.append)
+    monkeypatch.setattr(atexit, "register", lambda *given: None)
+
+    def interrupted(observer: Observer) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(start, "finish", interrupted)
+    start._finish_at_exit(observer)
+    with pytest.raises(KeyboardInterrupt):  # nothing is raised by the real one, which never returns
+        os._exit(3)
+    assert left == [3]

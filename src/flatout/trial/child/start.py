@@ -85,9 +85,11 @@ def _finish_at_exit(observer: Observer) -> None:
     leave = os._exit
 
     def leave_after_writing(status: int) -> None:
-        if observer.active:
-            finish(observer)
-        leave(status)
+        try:
+            if observer.active:
+                finish(observer)
+        finally:  # Ctrl-C meanwhile is no reason to stay
+            leave(status)
 
     os._exit = leave_after_writing  # type: ignore[assignment]
     atexit.register(finish, observer)
