@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from flatout.observe import private_names, program_classes
+from flatout.observe.installing import finish
 from flatout.observe.observer import Observer
 from flatout.observe.probes import functions, input_wait, pipelines, run_spans, steps_of_loops
 from flatout.observe.probes.sampler import Sampler
@@ -227,3 +228,15 @@ def test_a_program_that_leaves_at_once_leaves_though_it_is_interrupted(
     with pytest.raises(KeyboardInterrupt):  # nothing is raised by the real one, which never returns
         os._exit(3)
     assert left == [3]
+
+
+def test_a_handler_of_a_signal_may_end_the_program_in_the_midst_of_a_flush(observer: Observer, tmp_path: Path) -> None:
+    def handled() -> None:
+        with observer.recorder._lock:  # where the handler comes in between
+            finish(observer)
+
+    thread = threading.Thread(target=handled, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert '"kind":"end"' in (tmp_path / "facts.jsonl").read_text()
