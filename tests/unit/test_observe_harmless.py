@@ -8,6 +8,7 @@ import dataclasses
 import gc
 import os
 import pickle
+import sys
 import threading
 import time
 import weakref
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 from flatout.observe import private_names, program_classes
-from flatout.observe.installing import finish
+from flatout.observe.installing import ProbeInstaller, finish
 from flatout.observe.observer import Observer
 from flatout.observe.probes import functions, input_wait, pipelines, run_spans, steps_of_loops
 from flatout.observe.probes.sampler import Sampler
@@ -240,3 +241,26 @@ def test_a_handler_of_a_signal_may_end_the_program_in_the_midst_of_a_flush(obser
     thread.join(20)
     assert not thread.is_alive()
     assert '"kind":"end"' in (tmp_path / "facts.jsonl").read_text()
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def test_an_exception_without_a_text_ends_the_recording_all_the_same(
+    observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "last_value", Mute(), raising=False)
+    finish(observer)
+    assert '"type":"Mute"' in (tmp_path / "facts.jsonl").read_text()
+    assert '"kind":"end"' in (tmp_path / "facts.jsonl").read_text()
+    assert capfd.readouterr().err == ""
+
+
+def test_an_import_that_fails_raises_what_the_program_would_see(observer: Observer) -> None:
+    def run(module: ModuleType) -> None:
+        raise Mute
+
+    with pytest.raises(Mute):
+        ProbeInstaller(observer).execute("tensorflow", ModuleType("tensorflow"), run)

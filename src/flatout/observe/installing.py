@@ -141,6 +141,18 @@ def _print(text: str) -> None:
 
 
 def _describe(error: BaseException) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": type(error).__name__, "text": "", "where": None}
+    with contextlib.suppress(Exception):  # the text is made by the program's own class
+        found["text"] = str(error)[:2000]
+    with contextlib.suppress(Exception):
+        found["where"] = _where(error)
+    return found
+
+
+def _where(error: BaseException) -> list[Any] | None:
+    """The innermost line of the user's."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return [users_code.absolute(error.filename), error.lineno, "<module>"]
     where = None
     traceback = error.__traceback__
     while traceback is not None:
@@ -148,6 +160,4 @@ def _describe(error: BaseException) -> dict[str, Any]:
         if users_code.is_users(code):
             where = [users_code.absolute(code.co_filename), traceback.tb_lineno, code.co_name]
         traceback = traceback.tb_next
-    if isinstance(error, SyntaxError) and error.filename:
-        where = [users_code.absolute(error.filename), error.lineno, "<module>"]
-    return {"type": type(error).__name__, "text": str(error)[:2000], "where": where}
+    return where
