@@ -19,14 +19,25 @@ from typing import Any
 import pytest
 
 from flatout.observe import private_names, program_classes
+from flatout.observe.eager_lines import EagerLines
 from flatout.observe.installing import ProbeInstaller, finish
 from flatout.observe.observer import Observer
-from flatout.observe.probes import functions, input_wait, pipelines, run_spans, steps_of_loops
+from flatout.observe.probes import (
+    functions,
+    host_sync,
+    input_wait,
+    pipelines,
+    run_spans,
+    steps_of_keras,
+    steps_of_loops,
+    steps_of_sessions,
+)
 from flatout.observe.probes.sampler import Sampler
 from flatout.observe.recorder import Recorder
 from flatout.observe.run_sampler import RunSampler
 from flatout.observe.settings import ObserveSettings
 from flatout.observe.spans import Spans
+from flatout.source import users_code
 from flatout.trial.child import start
 
 
@@ -264,3 +275,77 @@ def test_an_import_that_fails_raises_what_the_program_would_see(observer: Observ
 
     with pytest.raises(Mute):
         ProbeInstaller(observer).execute("tensorflow", ModuleType("tensorflow"), run)
+
+
+# ── what is noted about a call raises nothing into it ────────────────────────────────────────────────────────────────
+
+
+class Hostile:
+    """Answers to nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"{name} is asked for outside of a request")
+
+    def __str__(self) -> str:
+        raise RuntimeError("it has no text")
+
+    def __bool__(self) -> bool:
+        raise RuntimeError("neither true nor false")
+
+
+class Graph:
+    version = 1
+
+
+class OfTf1:
+    graph = Graph()
+
+
+@pytest.mark.parametrize("fetches", ["train", Hostile(), [Hostile()]], ids=["name", "object", "list"])
+@pytest.mark.parametrize("feeds", [Hostile(), [1], {"x": SimpleNamespace(nbytes=float("nan"))}], ids=["o", "l", "nan"])
+def test_a_session_tells_the_program_itself_what_is_wrong_with_a_run(
+    observer: Observer, fetches: Any, feeds: Any
+) -> None:
+    counted = steps_of_sessions._count_runs(observer, steps_of_sessions.Feeds(), steps_of_sessions.Growth(), [0.0])
+
+    def fails(self: Any, *given: Any) -> None:
+        raise TypeError("the session's own")
+
+    with pytest.raises(TypeError, match="the session's own"):
+        counted(fails)(OfTf1(), fetches, feeds)
+    assert counted(lambda self, *given: 5)(OfTf1(), fetches, feeds) == 5
+    assert [stream.kind for stream in observer.streams.values()] == ["session"]
+
+
+def test_a_tensor_is_read_by_code_of_a_module_without_a_name(observer: Observer) -> None:
+    read = host_sync._wrap(observer, host_sync.Pulls(observer), "numpy")(lambda tensor: 4)
+    names: dict[str, Any] = {"__name__": None, "read": read}
+    exec("value = read(0)", names)
+    assert names["value"] == 4
+
+
+def test_a_function_is_made_of_any_object_that_can_be_called(observer: Observer) -> None:
+    made = functions._count_made(observer, functions.Functions(observer))
+
+    def __init__(self: Any, python: Any) -> None:
+        self._python_function = python
+
+    function = SimpleNamespace()
+    made(__init__)(function, Hostile())
+    assert isinstance(function._python_function, Hostile)
+
+
+def test_a_model_need_not_tell_its_name_or_settings() -> None:
+    assert not any(steps_of_keras._model_facts(SimpleNamespace(model=Hostile())).values())
+    assert steps_of_loops._name(Hostile()) == "model"
+
+
+def test_lines_that_cannot_be_found_are_not_counted(observer: Observer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_deep(*given: Any) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(users_code, "innermost", too_deep)
+    lines = EagerLines(observer, "model")
+    lines.add(sys._getframe(), 1.0)
+    assert steps_of_loops._counted({}, sys._getframe()) is None
+    assert not lines.rows

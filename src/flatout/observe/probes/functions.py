@@ -251,6 +251,13 @@ def _steps_inside(known: Known) -> int:
 
 
 def _definition(function: Any) -> tuple[str, int, str]:
+    try:
+        return _defined(function)
+    except Exception:  # a tf.function may be made of any object that can be called
+        return "", 0, "function"
+
+
+def _defined(function: Any) -> tuple[str, int, str]:
     python = getattr(function, "_python_function", None) or getattr(function, "python_function", None)
     seen = 0
     while python is not None and seen < 20:
