@@ -6,6 +6,7 @@ import atexit
 import copy
 import dataclasses
 import gc
+import json
 import os
 import pickle
 import sys
@@ -18,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from flatout.observe import private_names, program_classes
+from flatout.observe import private_names, probes, program_classes
 from flatout.observe.eager_lines import EagerLines
 from flatout.observe.installing import ProbeInstaller, finish
-from flatout.observe.observer import Observer
+from flatout.observe.observer import Observer, Probe
 from flatout.observe.probes import (
     functions,
     host_sync,
@@ -349,3 +350,26 @@ def test_lines_that_cannot_be_found_are_not_counted(observer: Observer, monkeypa
     lines.add(sys._getframe(), 1.0)
     assert steps_of_loops._counted({}, sys._getframe()) is None
     assert not lines.rows
+
+
+def test_modules_that_the_program_has_taken_away_fail_no_import(
+    observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone() -> list[str]:
+        raise ModuleNotFoundError("flatout.observe.probes")
+
+    monkeypatch.setitem(sys.modules, "tensorflow", ModuleType("tensorflow"))
+    monkeypatch.setattr(probes, "names", gone)
+    ran: list[ModuleType] = []
+    module = ModuleType("tensorflow")
+    module.__dict__["__version__"] = (2, 0)  # of a module of the program's own
+    ProbeInstaller(observer).execute("tensorflow", module, ran.append)
+    assert ran == [module]
+    facts = [json.loads(line) for line in (tmp_path / "facts.jsonl").read_text().splitlines()]
+    assert [(fact["kind"], fact.get("probe"), fact.get("version")) for fact in facts] == [
+        ("lost", "tensorflow", None),
+        ("import", None, None),
+    ]
+    observer.more_probes.append(Probe("shield"))
+    with pytest.raises(ModuleNotFoundError):  # a trial that is not held back does not run
+        ProbeInstaller(observer).execute("tensorflow", module, ran.append)

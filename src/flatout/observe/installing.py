@@ -46,9 +46,17 @@ class ProbeInstaller(ImportWatch):
             raise
         if self.observer.active:
             package = next(package for package in PACKAGES if package == fullname)
-            install(self.observer, package, module)
+            self.install(package, module)
             seconds = time.perf_counter() - began
             self.observer.recorder.fact("import", package=fullname, seconds=seconds, version=version_of(module))
+
+    def install(self, package: Package, module: ModuleType) -> None:
+        try:
+            install(self.observer, package, module)
+        except Exception as error:  # a program may take modules out of `sys.modules`, ours among them
+            if self.observer.more_probes:
+                raise  # a trial: nothing would hold it back
+            self.observer.recorder.fact("lost", probe=package, text=f"{type(error).__name__}: {error}")
 
 
 def install_in_imported_packages(observer: Observer) -> None:
@@ -127,6 +135,12 @@ def finish(observer: Observer) -> None:
 
 
 def version_of(module: ModuleType) -> str | None:
+    """A package may be the program's own, by the same name."""
+    found = _version(module)
+    return found if isinstance(found, str) else None
+
+
+def _version(module: ModuleType) -> object:
     return getattr(module, "__version__", None) or getattr(getattr(module, "version", None), "VERSION", None)
 
 
