@@ -6,6 +6,7 @@ import atexit
 import copy
 import dataclasses
 import gc
+import importlib.util
 import json
 import os
 import pickle
@@ -19,11 +20,13 @@ from typing import Any
 
 import pytest
 
+from flatout.cures import _frozen_here
 from flatout.observe import private_names, probes, program_classes
 from flatout.observe.eager_lines import EagerLines
 from flatout.observe.installing import ProbeInstaller, finish
 from flatout.observe.observer import Observer, Probe
 from flatout.observe.probes import (
+    conversions,
     functions,
     host_sync,
     input_wait,
@@ -32,6 +35,7 @@ from flatout.observe.probes import (
     steps_of_keras,
     steps_of_loops,
     steps_of_sessions,
+    switches,
 )
 from flatout.observe.probes.sampler import Sampler
 from flatout.observe.recorder import Recorder
@@ -39,7 +43,7 @@ from flatout.observe.run_sampler import RunSampler
 from flatout.observe.settings import ObserveSettings
 from flatout.observe.spans import Spans
 from flatout.source import users_code
-from flatout.trial.child import start
+from flatout.trial.child import scouting, start
 
 
 @pytest.fixture
@@ -373,3 +377,37 @@ def test_modules_that_the_program_has_taken_away_fail_no_import(
     observer.more_probes.append(Probe("shield"))
     with pytest.raises(ModuleNotFoundError):  # a trial that is not held back does not run
         ProbeInstaller(observer).execute("tensorflow", module, ran.append)
+
+
+# ── what is not asked for is not run ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a module that the program runs at its first use. It leaves a file behind."""
+    file, ran = tmp_path / "waiting.py", tmp_path / "ran"
+    file.write_text(f"open({str(ran)!r}, 'w').close()\n", encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("waiting", file)
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "waiting", module)
+    spec.loader.exec_module(module)
+    return ran
+
+
+def test_a_module_that_waits_for_its_first_use_is_not_run(
+    observer: Observer, waiting: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrapper = private_names.wrapped(len, lambda value: len(value))
+    monkeypatch.setattr(conversions, "patch", lambda key, wrap: None)
+    monkeypatch.setattr(conversions, "resolve", lambda key: (None, "convert", wrapper))
+    conversions.on_tensorflow(observer, ModuleType("tensorflow"))
+    monkeypatch.setattr(switches, "resolve", lambda key: (None, "switch", wrapper))
+    switches.on_keras(observer, ModuleType("keras"))
+    scouting._own_files()
+    _frozen_here._files()
+    assert not waiting.exists()
+    assert sys.modules["waiting"].__file__
+    assert waiting.exists()  # now it is used
