@@ -411,3 +411,16 @@ def test_a_module_that_waits_for_its_first_use_is_not_run(
     assert not waiting.exists()
     assert sys.modules["waiting"].__file__
     assert waiting.exists()  # now it is used
+
+
+def test_a_forked_child_waits_at_no_gate(observer: Observer) -> None:
+    seen: list[float] = []
+    observer.trial.at_step = lambda stream, end, n: seen.append(end)
+    stream = observer.streams.make("fit", "steps", "fit")
+    observer.ticks.tick(stream, 0.0, 1.0)
+    observer.look()
+    start._forget(observer)
+    observer.ticks.tick(stream, 1.0, 2.0)
+    observer.look()
+    assert seen == [1.0]
+    assert not observer.ticks.rows

@@ -132,3 +132,6 @@ def _forget(observer: Observer) -> None:
     observer.recorder.after_fork()
     observer.window.wants_ticks = False
     observer.window.make_session = None
+    observer.ticks.stop()
+    observer.spans.stop()
+    observer.trial.at_step = None  # the gate's pipes are those of the program, whose steps are counted
