@@ -23,6 +23,7 @@ import pytest
 from flatout.cures import _frozen_here
 from flatout.observe import private_names, probes, program_classes
 from flatout.observe.eager_lines import EagerLines
+from flatout.observe.injection import MOST_NOTES, Injection
 from flatout.observe.installing import ProbeInstaller, finish
 from flatout.observe.observer import Observer, Probe
 from flatout.observe.probes import (
@@ -424,3 +425,10 @@ def test_a_forked_child_waits_at_no_gate(observer: Observer) -> None:
     observer.look()
     assert seen == [1.0]
     assert not observer.ticks.rows
+
+
+def test_notes_of_a_lever_are_bounded(observer: Observer) -> None:
+    injection = Injection(observer, "function")
+    for number in range(1000):
+        injection.give_up(f"the function of call {number} cannot be traced")
+    assert len(injection.notes) == MOST_NOTES
