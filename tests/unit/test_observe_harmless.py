@@ -22,6 +22,7 @@ import pytest
 
 from flatout.cures import _frozen_here
 from flatout.observe import private_names, probes, program_classes
+from flatout.observe import spans as spans_module
 from flatout.observe.eager_lines import EagerLines
 from flatout.observe.injection import MOST_NOTES, Injection
 from flatout.observe.installing import ProbeInstaller, finish
@@ -42,7 +43,7 @@ from flatout.observe.probes.sampler import Sampler
 from flatout.observe.recorder import Recorder
 from flatout.observe.run_sampler import RunSampler
 from flatout.observe.settings import ObserveSettings
-from flatout.observe.spans import Spans
+from flatout.observe.spans import Key, Spans
 from flatout.source import users_code
 from flatout.trial.child import scouting, start
 
@@ -432,3 +433,21 @@ def test_notes_of_a_lever_are_bounded(observer: Observer) -> None:
     for number in range(1000):
         injection.give_up(f"the function of call {number} cannot be traced")
     assert len(injection.notes) == MOST_NOTES
+
+
+def test_more_spans_than_are_told_apart_leave_the_others_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spans_module, "MOST_NODES", 2)
+    times = iter(range(100))
+    monkeypatch.setattr(spans_module, "perf_counter", lambda: float(next(times)))
+    spans = Spans()
+    spans.begin()
+    fit = spans.enter(Key("fit", "fit"))
+    for number in range(5):
+        outer = spans.enter(Key("callback", f"hook {number}"))
+        inner = spans.enter(Key(f"kind {number}", "inner"))
+        spans.leave(inner)
+        spans.leave(outer)
+        assert spans.is_in("fit")
+    spans.leave(fit)
+    assert not spans.current.number
+    assert spans.rows(0.0)[1][-2:] == [1, 21.0]
