@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import builtins
 import copy
 import dataclasses
 import gc
@@ -15,7 +16,7 @@ import threading
 import time
 import weakref
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import CellType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -451,3 +452,17 @@ def test_more_spans_than_are_told_apart_leave_the_others_as_they_are(monkeypatch
     spans.leave(fit)
     assert not spans.current.number
     assert spans.rows(0.0)[1][-2:] == [1, 21.0]
+
+
+def test_a_timed_hook_can_be_sent_to_another_process() -> None:
+    callback = callback_with(1)
+    run_spans._time_hooks(Spans(), callback)
+    hook = type(callback).on_epoch_end
+    held = [cell.cell_contents for cell in hook.__closure__]
+    others = [one for one in held if one is not hook.__wrapped__]
+    sent = pickle.dumps(others)
+    assert b"flatout" not in sent
+    cells = [CellType(one if one is hook.__wrapped__ else None) for one in held]
+    there = FunctionType(hook.__code__, {"__builtins__": builtins}, "there", None, tuple(cells))
+    assert pickle.loads(sent) == [None]
+    assert there(callback, 0) == 1

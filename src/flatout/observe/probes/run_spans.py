@@ -191,11 +191,28 @@ def _time_hooks(spans: Spans, callback: Any) -> None:
             setattr(callback, hook, wrapped(function, _timed(spans, function, key)))
 
 
+class _Timing:
+    """What a hook is timed by. None in a pickle of the hook: cloudpickle sends classes of the main program by value, to
+    processes where nothing is observed."""
+
+    __slots__ = ("key", "spans")
+
+    def __init__(self, spans: Spans, key: Key) -> None:
+        self.spans = spans
+        self.key = key
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()
+
+
 def _timed(spans: Spans, function: Callable[..., Any], key: Key) -> Callable[..., Any]:
+    timing: _Timing | None = _Timing(spans, key)
+
     def hook(*args: Any, **kwargs: Any) -> Any:
-        if not spans.here or spans.current.key == key:
+        if timing is None or not timing.spans.here or timing.spans.current.key == timing.key:
             return function(*args, **kwargs)
-        depth = spans.enter(key)
+        spans = timing.spans
+        depth = spans.enter(timing.key)
         try:
             return function(*args, **kwargs)
         finally:
