@@ -74,6 +74,9 @@ class Session:
 
     exported = False
 
+    def start(self, directory: str, options: Any) -> None:
+        """Begins at once."""
+
     def export_to_tb(self) -> None:
         self.exported = True
 
@@ -466,3 +469,15 @@ def test_a_timed_hook_can_be_sent_to_another_process() -> None:
     there = FunctionType(hook.__code__, {"__builtins__": builtins}, "there", None, tuple(cells))
     assert pickle.loads(sent) == [None]
     assert there(callback, 0) == 1
+
+
+def test_a_window_is_closed_though_something_fails_as_it_opens(tmp_path: Path) -> None:
+    session = Session()
+    observer = Observer(Recorder(str(tmp_path)), ObserveSettings())
+    observer.devices._looked = True
+    observer.window.make_session = lambda: session
+    observer.window.on_open.append(lambda: 1 / 0)
+    observer.window.open(None)
+    observer.finish()
+    assert session.exported
+    assert "before the window: ZeroDivisionError" in (tmp_path / "facts.jsonl").read_text()
