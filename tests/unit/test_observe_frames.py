@@ -81,6 +81,26 @@ def test_the_collector_stays_as_it_was(collects):
         (gc.enable if was else gc.disable)()
 
 
+def test_a_collector_that_the_program_switches_off_meanwhile_stays_off():
+    switched = []
+
+    def switch_off(frame, event, argument):  # as another thread may, between any two steps of Python code
+        if event == "c_return" and argument is gc.isenabled:
+            gc.disable()
+            switched.append(frame)
+
+    was = gc.isenabled()
+    gc.enable()
+    try:
+        sys.setprofile(switch_off)
+        stack_of(threading.get_ident(), 10)
+        sys.setprofile(None)
+        assert gc.isenabled() == (not switched)
+    finally:
+        sys.setprofile(None)
+        (gc.enable if was else gc.disable)()
+
+
 def test_the_functions_and_lines_of_another_thread_from_the_innermost_outwards():
     begun, over = threading.Event(), threading.Event()
 

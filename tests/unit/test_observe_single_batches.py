@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from flatout.observe import single_batches
 from flatout.observe.single_batches import Signature
 
 
@@ -46,3 +47,14 @@ def test_rows_of_a_batch_are_one_batch_however_they_are_given(args, kwargs):
 @pytest.mark.parametrize(("args", "kwargs"), OTHERS, ids=range(len(OTHERS)))
 def test_anything_else_is_left_to_keras(args, kwargs):
     assert Signature("predict", predict).single_batch(object(), args, kwargs) is None
+
+
+class Long(list):
+    def __iter__(self):
+        yield [1.0]
+        raise AssertionError("it is read on")
+
+
+def test_a_long_list_of_numbers_is_not_read_to_its_end():
+    assert not single_batches._rows([Long()])
+    assert not single_batches.is_batch([None, Long()])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 from flatout.cures._spec import Hooks
+from flatout.observe.imports import loaded
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import package_of, patch, replace, resolve
 
@@ -41,8 +40,8 @@ def compute_in_legacy(injection: Injection, policy: str) -> None:
 
 def replace_everywhere(package: str, original: Any, wrapper: Any) -> None:
     """Replace a function in all modules of a package that import it, under whatever name."""
-    for holder in list(sys.modules.values()):
-        if isinstance(holder, ModuleType) and holder.__name__.split(".")[0] == package:
+    for holder in loaded():
+        if holder.__name__.split(".")[0] == package:
             for alias, value in list(vars(holder).items()):
                 if value is original:
                     replace(holder, alias, wrapper)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from flatout.cures import _frozen
+from flatout.observe.imports import loaded
 from flatout.source import users_code
 from flatout.source.editing.project import Project
 
@@ -42,6 +42,6 @@ def _project(files: tuple[str, ...]) -> Project:
 
 
 def _files() -> set[str]:
-    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    files = (getattr(module, "__file__", None) for module in loaded())
     named = {users_code.absolute(file) for file in files if isinstance(file, str) and file.endswith(".py")}
     return set(sorted(file for file in named if users_code.is_users_file(file))[:MOST_FILES])

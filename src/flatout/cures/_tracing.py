@@ -64,9 +64,9 @@ class Traced:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             key = (tuple(map(_kind, args)), tuple((name, _kind(value)) for name, value in kwargs.items()))
-        except Exception:  # the program's objects may answer to anything in any way
+            way = self.ways.get(key)
+        except Exception:  # the program's objects may answer to anything in any way, to `hash` and `==` as well
             return self.run(*args, **kwargs)
-        way = self.ways.get(key)
         if way is None:
             if len(self.ways) >= MOST_WAYS:
                 return self.run(*args, **kwargs)

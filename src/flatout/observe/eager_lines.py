@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import FrameType
 from typing import Any
 
@@ -23,12 +24,12 @@ class EagerLines:
 
     def add(self, frame: FrameType | None, seconds: float) -> None:
         """A call from this frame, or from the user's code nearest to it, took so long."""
-        found = users_code.innermost(frame, 40)
-        if found is None:
-            return
-        row = self.rows.setdefault((found.f_code, found.f_lineno), [0, 0.0])
-        row[0] += 1
-        row[1] += seconds
+        with contextlib.suppress(Exception):  # of recursion too deep, say: that is not for the program
+            found = users_code.innermost(frame, 40)
+            if found is not None:
+                row = self.rows.setdefault((found.f_code, found.f_lineno), [0, 0.0])
+                row[0] += 1
+                row[1] += seconds
 
     def _write(self) -> None:
         rows = [

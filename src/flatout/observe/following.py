@@ -6,6 +6,7 @@ followed; one of lower rank takes over when it has fallen silent.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from collections.abc import Callable
@@ -89,7 +90,11 @@ class StepFollower:
 
     def _give_up(self, error: Exception) -> None:
         self.ticks.at_once, self.ticks.look = None, _nothing
+        self.ticks.stop()  # nobody takes up what would be put down
+        self.ticks.rows.clear()
         self.window.wants_ticks = False
+        with contextlib.suppress(Exception):
+            self.window.close("steps are followed no longer")  # an open one would grow up to the program's end
         self.recorder.fact("lost", probe="steps", text=f"{type(error).__name__}: {error}")
 
     def _take_up(self) -> None:

@@ -9,13 +9,15 @@ run. Two things must not meet that:
   gone once the object is made, and the process crashes.
 
 So a look is one call into C, from the first frame to the last: no other thread runs in between, and the collector is
-off. No frame is kept either, only what it was executing: the program's variables live as long as they do without us.
+off. Whether it was on is asked in the same call: the program may switch it off at any time. No frame is kept either,
+only what it was executing: the program's variables live as long as they do without us.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
+from collections import deque
 from collections.abc import Iterable
 from functools import partial
 from itertools import repeat, takewhile
@@ -48,13 +50,17 @@ def stack_of(thread: int, deepest: int) -> list[Look]:
         partial(found.extend, map(_read, frames)),
         frames.clear,
     )
-    if not COLLECTS_ANYWHERE or not gc.isenabled():
+    if not COLLECTS_ANYWHERE:
         _, _, _, _ = map(_call, look)
         return found
+    collected: list[bool] = []
+    ask = partial(collected.extend, map(_call, (gc.isenabled,)))
+    leave = partial(deque, map(_call, map((gc.disable, gc.enable).__getitem__, collected)), 0)
     try:
-        _, _, _, _, _, _ = map(_call, (gc.disable, *look, gc.enable))
+        _, _, _, _, _, _, _ = map(_call, (ask, gc.disable, *look, leave))
     except BaseException:
-        gc.enable()
+        if True in collected:
+            gc.enable()
         raise
     return found
 

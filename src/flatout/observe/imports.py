@@ -5,10 +5,20 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
+
+
+def loaded() -> Iterator[ModuleType]:
+    """The modules that have run. To ask one for anything that waits for its first use (`importlib.util.LazyLoader`)
+    would run it."""
+    waits = importlib.util._LazyModule  # type: ignore[attr-defined]
+    for module in list(sys.modules.values()):
+        if issubclass(type(module), ModuleType) and not issubclass(type(module), waits):
+            yield module
 
 
 class ImportWatch(importlib.abc.MetaPathFinder):

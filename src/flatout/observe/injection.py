@@ -7,6 +7,9 @@ from collections.abc import Callable
 from flatout.observe.levers import LeverReport
 from flatout.observe.observer import Observer
 
+MOST_NOTES = 100
+"""A program may make a function or a dataset for each step, and a note of a lever may name it."""
+
 
 class Injection:
     """One lever at work in one program."""
@@ -46,7 +49,7 @@ class Injection:
 
     def note(self, text: str) -> None:
         """Record something that the reader of the trial should know."""
-        if text not in self.notes:
+        if len(self.notes) < MOST_NOTES and text not in self.notes:
             self.notes.append(text)
 
     def report(self) -> LeverReport:

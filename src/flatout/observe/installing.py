@@ -46,9 +46,17 @@ class ProbeInstaller(ImportWatch):
             raise
         if self.observer.active:
             package = next(package for package in PACKAGES if package == fullname)
-            install(self.observer, package, module)
+            self.install(package, module)
             seconds = time.perf_counter() - began
             self.observer.recorder.fact("import", package=fullname, seconds=seconds, version=version_of(module))
+
+    def install(self, package: Package, module: ModuleType) -> None:
+        try:
+            install(self.observer, package, module)
+        except Exception as error:  # a program may take modules out of `sys.modules`, ours among them
+            if self.observer.more_probes:
+                raise  # a trial: nothing would hold it back
+            self.observer.recorder.fact("lost", probe=package, text=f"{type(error).__name__}: {error}")
 
 
 def install_in_imported_packages(observer: Observer) -> None:
@@ -127,6 +135,12 @@ def finish(observer: Observer) -> None:
 
 
 def version_of(module: ModuleType) -> str | None:
+    """A package may be the program's own, by the same name."""
+    found = _version(module)
+    return found if isinstance(found, str) else None
+
+
+def _version(module: ModuleType) -> object:
     return getattr(module, "__version__", None) or getattr(getattr(module, "version", None), "VERSION", None)
 
 
@@ -141,6 +155,18 @@ def _print(text: str) -> None:
 
 
 def _describe(error: BaseException) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": type(error).__name__, "text": "", "where": None}
+    with contextlib.suppress(Exception):  # the text is made by the program's own class
+        found["text"] = str(error)[:2000]
+    with contextlib.suppress(Exception):
+        found["where"] = _where(error)
+    return found
+
+
+def _where(error: BaseException) -> list[Any] | None:
+    """The innermost line of the user's."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return [users_code.absolute(error.filename), error.lineno, "<module>"]
     where = None
     traceback = error.__traceback__
     while traceback is not None:
@@ -148,6 +174,4 @@ def _describe(error: BaseException) -> dict[str, Any]:
         if users_code.is_users(code):
             where = [users_code.absolute(code.co_filename), traceback.tb_lineno, code.co_name]
         traceback = traceback.tb_next
-    if isinstance(error, SyntaxError) and error.filename:
-        where = [users_code.absolute(error.filename), error.lineno, "<module>"]
-    return {"type": type(error).__name__, "text": str(error)[:2000], "where": where}
+    return where

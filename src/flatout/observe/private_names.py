@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flatout.model.errors import Internal
+from flatout.observe import program_classes
 
 
 @dataclass(frozen=True)
@@ -748,7 +749,9 @@ def restore() -> None:
     """Undo all replacements of this process, the last one first."""
     while _replaced:
         holder, attribute, before = _replaced.pop()
-        delattr(holder, attribute) if before is _INHERITED else setattr(holder, attribute, before)
+        with contextlib.suppress(Exception):  # the program has taken it off itself; the others are undone all the same
+            delattr(holder, attribute) if before is _INHERITED else setattr(holder, attribute, before)
+    program_classes.restore()
 
 
 _INHERITED = object()

@@ -33,7 +33,7 @@ class Recorder:
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self.broken: str | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler of the program's may end it in the midst of a flush
         self._counting: tuple[int, list[bytes]] | None = None
         self._ticks = array.array("d")
         self._facts = _File(os.path.join(directory, "facts.jsonl"))
@@ -91,7 +91,7 @@ class Recorder:
     def after_fork(self) -> None:
         """In a forked child: write nothing, and wait for no lock that a thread of the parent held."""
         self.broken = "forked"
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._counting = None
 
     def _guarded(self, write: Callable[[], None]) -> None:

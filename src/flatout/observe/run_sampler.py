@@ -10,8 +10,8 @@ import _thread
 import contextlib
 import os
 import threading
-import time
 from collections.abc import Callable
+from time import perf_counter, process_time, sleep, thread_time  # a program may put its own into the module
 from typing import TYPE_CHECKING, Any
 
 from flatout.observe.frames import Look, line_of, stack_of
@@ -58,8 +58,10 @@ class RunSampler:
         self.looks = 0
         self.took = 0.0
         """Seconds of this thread for them."""
-        self.last = self.began = time.perf_counter()
+        self.last = self.began = perf_counter()
         self.strip = Strip(self.last)
+        self.writing = threading.RLock()
+        """The program's thread writes at the end, when this one may be in the midst of it: both to the same file."""
         self.end: Callable[[], None] = lambda: None
         """Called once the time is over for which the program is to be observed."""
 
@@ -71,17 +73,19 @@ class RunSampler:
         written = self.began
         limit, pause = self.observer.settings.seconds, WRITE_SECONDS
         while self.observer.active:
-            if limit is not None and self.last - self.began > limit:
-                self.end()
-                return
-            time.sleep(self.interval())
             try:
+                if limit is not None and self.last - self.began > limit:
+                    self.end()
+                    return
+                sleep(self.interval())
                 self.look()
                 if self.last - written > pause and self.observer.active:
-                    began_writing = time.thread_time()
-                    self.write()
+                    began_writing = thread_time()
+                    with self.writing:
+                        if self.observer.active:  # else the last of it was written meanwhile
+                            self.write()
                     written = self.last
-                    pause = min(max(WRITE_SECONDS, (time.thread_time() - began_writing) / OF_TIME), MOST_SECONDS)
+                    pause = min(max(WRITE_SECONDS, (thread_time() - began_writing) / OF_TIME), MOST_SECONDS)
             except Exception as error:
                 self.observer.note(f"the sampler of the run stopped: {type(error).__name__}: {error}")
                 return
@@ -94,9 +98,9 @@ class RunSampler:
         return max(INTERVAL, min(self.took / max(self.looks, 1) / OF_LOOKS, LONGEST_INTERVAL))
 
     def look(self) -> None:
-        began, spans = time.thread_time(), self.observer.spans
+        began, spans = thread_time(), self.observer.spans
         stack = stack_of(self.watched, DEEPEST)
-        now = time.perf_counter()
+        now = perf_counter()
         seconds, self.last = now - self.last, now
         stage = min(len(self.observer.streams), MOST_STAGES)
         self.looks += 1
@@ -116,11 +120,15 @@ class RunSampler:
         row[0] += seconds
         row[1] += 1
         self.strip.add(now, int(row[2]), seconds)
-        self.took += time.thread_time() - began
+        self.took += thread_time() - began
 
     def write(self) -> None:
         """The whole tree so far, in place of the last one."""
-        now = time.perf_counter()
+        with self.writing:
+            self._write()
+
+    def _write(self) -> None:
+        now = perf_counter()
         found = sorted(self.sums.items(), key=lambda item: -item[1][0])
         rows = [
             [span, stage, importing, working, round(seconds, 4), int(count), _frames(users)]
@@ -129,7 +137,7 @@ class RunSampler:
         self.observer.recorder.state(
             "run",
             at=now,
-            cpu=time.process_time(),
+            cpu=process_time(),
             looks=self.looks,
             spans=self.observer.spans.rows(now),
             rows=rows,

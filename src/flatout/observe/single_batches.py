@@ -116,16 +116,21 @@ def is_array(value: Any) -> bool:
 
 def is_batch(values: Iterable[Any]) -> bool:
     """Whether these are arrays or structures of arrays; None stands for one that is not given."""
-    leaves = [leaf for leaf in _leaves(list(values)) if leaf is not None]
-    return bool(leaves) and all(map(is_array, leaves))
+    found = False
+    for leaf in _leaves(list(values)):
+        if leaf is not None and not is_array(leaf):
+            return False
+        found = found or leaf is not None
+    return found
 
 
 def _rows(values: list[Any]) -> int:
     """How many rows all of these arrays have; 0 where they differ, or something is no array."""
-    leaves = list(_leaves(values))
-    if not leaves or not all(map(is_array, leaves)):
-        return 0
-    rows = {int(leaf.shape[0]) for leaf in leaves}
+    rows: set[int] = set()
+    for leaf in _leaves(values):
+        if not is_array(leaf):
+            return 0  # at the first one: a list of numbers may have millions
+        rows.add(int(leaf.shape[0]))
     return rows.pop() if len(rows) == 1 else 0
 
 

@@ -49,10 +49,12 @@ class Spans:
         self.awaits_batch = False
         """An epoch of `fit` has begun, and none of its batches has ended."""
         self.fresh: Any = None
-        """A dataset iterator of which nothing was taken yet."""
+        """A weak reference to a dataset iterator of which nothing was taken yet. `fit` takes all of them in a
+        graph, and lets go of its buffers at the end."""
         self.nodes: list[Node] = [Node(0, Key("run", ""), None)]
         self.current = self.nodes[0]
-        self._entered: list[float] = []
+        self._entered: list[tuple[float, Node]] = []
+        """When each span under way began, and the one around it. Where there are too many nodes, that is the same."""
         self._thread = 0
         self._taken = self._began = 0.0
 
@@ -83,18 +85,19 @@ class Spans:
 
     def enter(self, key: Key) -> int:
         """Begin a span. Returns what `leave` wants."""
-        self.current = self._child(key)
-        self._entered.append(perf_counter())
+        around, self.current = self.current, self._child(key)
+        self._entered.append((perf_counter(), around))
         return len(self._entered) - 1
 
     def leave(self, depth: int) -> None:
         """End the span that was entered at this depth, and all inside of it that nobody has ended."""
         now = perf_counter()
         while len(self._entered) > depth:
-            node, began = self.current, self._entered.pop()
+            node, (began, around) = self.current, self._entered.pop()
             node.calls += 1
-            node.seconds += now - began
-            self.current = node.parent or node
+            if node is not around:
+                node.seconds += now - began
+            self.current = around
 
     def leave_if(self, *kinds: str) -> None:
         """End the innermost span where it is of one of these kinds."""
@@ -157,11 +160,10 @@ class Spans:
         are. Called from another thread: the copies are made first."""
         entered, node = list(self._entered), self.current
         under_way: dict[int, float] = {}
-        for began in reversed(entered):
-            under_way[node.number] = under_way.get(node.number, 0.0) + now - began
-            if node.parent is None:
-                break
-            node = node.parent
+        for began, around in reversed(entered):
+            if node is not around:
+                under_way[node.number] = under_way.get(node.number, 0.0) + now - began
+            node = around
         return [
             [n.number, n.parent.number if n.parent else -1, *n.key, n.calls, n.seconds + under_way.get(n.number, 0.0)]
             for n in list(self.nodes)

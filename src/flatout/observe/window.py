@@ -133,8 +133,7 @@ class Window:
                 self.enabled = self.wants_ticks = False
                 self.recorder.fact("note", text=f"no trace: the profiler did not start ({error})")
                 return
-            for call in self.on_open:
-                call()
+            self._call(self.on_open, "before the window")
             self._session = session
             self.opened_times += 1
             self._steps = 0
@@ -179,11 +178,7 @@ class Window:
             if self.opened_times >= MOST_WINDOWS or (stream is not None and stream.kind == "fit"):
                 self.wants_ticks = False
             # Only now: what is written here (lines of ops) is not part of any measured step.
-            for call in self.on_close:
-                try:
-                    call()
-                except Exception as error:
-                    self.recorder.fact("note", text=f"after the window: {type(error).__name__}: {error}")
+            self._call(self.on_close, "after the window")
             self.recorder.fact(
                 "window-close",
                 stream=stream.id if stream else None,
@@ -195,6 +190,13 @@ class Window:
                 why=why,
                 steps=self._steps,
             )
+
+    def _call(self, hooks: list[Any], when: str) -> None:
+        for hook in hooks:
+            try:
+                hook()
+            except Exception as error:
+                self.recorder.fact("note", text=f"{when}: {type(error).__name__}: {error}")
 
     @property
     def impatient(self) -> bool:

@@ -9,6 +9,7 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any
 
+from flatout.observe.imports import loaded
 from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import patch, replace, resolve
 from flatout.observe.ticks import KERAS, TRACE
@@ -66,10 +67,10 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     patch("convert", wrap)
     # Modules that imported the name before the patch keep the original.
     holder, name, wrapper = resolve("convert")
-    for other in list(sys.modules.values()):
+    for other in loaded():
         if (
             other is not holder
-            and getattr(other, "__name__", "").startswith("tensorflow.python.")
+            and str(getattr(other, "__name__", "")).startswith("tensorflow.python.")
             and (other.__dict__.get(name) is wrapper.__wrapped__)
         ):
             replace(other, name, wrapper)

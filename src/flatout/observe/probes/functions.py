@@ -63,6 +63,10 @@ class Known:
         self.counter: Any = None  # an optimizer whose steps are counted inside a loop of this function
         self.last_count = 0
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """None in a copy or a pickle of the function: the observer cannot be copied."""
+        return type(None), ()
+
 
 class Functions:
     """All tf.functions of the process; what is counted is kept by source line, and survives them."""
@@ -247,6 +251,13 @@ def _steps_inside(known: Known) -> int:
 
 
 def _definition(function: Any) -> tuple[str, int, str]:
+    try:
+        return _defined(function)
+    except Exception:  # a tf.function may be made of any object that can be called
+        return "", 0, "function"
+
+
+def _defined(function: Any) -> tuple[str, int, str]:
     python = getattr(function, "_python_function", None) or getattr(function, "python_function", None)
     seen = 0
     while python is not None and seen < 20:

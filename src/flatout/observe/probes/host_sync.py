@@ -70,7 +70,7 @@ def _wrap(observer: Observer, pulls: Pulls, how: str) -> Wrap:
             frame = sys._getframe(1)
             depth = 0
             while not users_code.is_users(frame.f_code):
-                passes_on = frame.f_globals.get("__name__", "").startswith(PASS_ON)
+                passes_on = str(frame.f_globals.get("__name__")).startswith(PASS_ON)
                 if not passes_on or depth == DEEPEST or frame.f_back is None:
                     return original(self, *args, **kwargs)
                 frame = frame.f_back

@@ -46,7 +46,8 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
 
 def _begin(spans: Spans, iterator: Any) -> int | None:
     """A span where this is the first element of an iterator: buffers are filled, a pipeline comes up."""
-    if spans.fresh is not iterator or not spans.here:
+    fresh = spans.fresh
+    if fresh is None or fresh() is not iterator or not spans.here:
         return None
     spans.fresh = None
     file, line, _ = users_code.here(2) or ("", 0, "")

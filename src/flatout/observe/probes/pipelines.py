@@ -67,7 +67,7 @@ class Pipelines:
                 del self.newest[:-8]
                 iterator._flatout_pipeline = number
             if self.observer.spans.here:
-                self.observer.spans.fresh = iterator
+                self.observer.spans.fresh = weakref.ref(iterator)
             return result
 
         return _create_iterator

@@ -13,7 +13,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from flatout.observe.observer import Observer, Probe
-from flatout.observe.private_names import SUMMARIES, Missing, patch, replace, wrapped
+from flatout.observe.private_names import SUMMARIES, Missing, patch, wrapped
+from flatout.observe.program_classes import replace_method
 from flatout.observe.spans import Key, Spans
 from flatout.source import users_code
 
@@ -170,7 +171,7 @@ def _time_session_hook(spans: Spans, hook: Any) -> None:
                 continue
             if users_code.is_users(function.__code__):
                 timed = _timed(spans, function, Key("callback", f"{holder.__name__}.{name}", *_place(function)))
-                replace(holder, name, wrapped(function, timed))
+                replace_method(holder, name, wrapped(function, timed))
 
 
 def _time_hooks(spans: Spans, callback: Any) -> None:
@@ -182,7 +183,7 @@ def _time_hooks(spans: Spans, callback: Any) -> None:
             function = vars(holder).get(hook)
             if isinstance(function, FunctionType) and not hasattr(function, "_flatout_timed"):
                 timed = _timed(spans, function, Key(kind, f"{holder.__name__}.{hook}", *_place(function)))
-                replace(holder, hook, wrapped(function, timed))
+                replace_method(holder, hook, wrapped(function, timed))
     for hook in HOOKS:  # LambdaCallback keeps functions in the object
         function = getattr(callback, "__dict__", {}).get(hook)
         if callable(function) and not hasattr(function, "_flatout_timed"):
@@ -190,11 +191,28 @@ def _time_hooks(spans: Spans, callback: Any) -> None:
             setattr(callback, hook, wrapped(function, _timed(spans, function, key)))
 
 
+class _Timing:
+    """What a hook is timed by. None in a pickle of the hook: cloudpickle sends classes of the main program by value, to
+    processes where nothing is observed."""
+
+    __slots__ = ("key", "spans")
+
+    def __init__(self, spans: Spans, key: Key) -> None:
+        self.spans = spans
+        self.key = key
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()
+
+
 def _timed(spans: Spans, function: Callable[..., Any], key: Key) -> Callable[..., Any]:
+    timing: _Timing | None = _Timing(spans, key)
+
     def hook(*args: Any, **kwargs: Any) -> Any:
-        if not spans.here or spans.current.key == key:
+        if timing is None or not timing.spans.here or timing.spans.current.key == timing.key:
             return function(*args, **kwargs)
-        depth = spans.enter(key)
+        spans = timing.spans
+        depth = spans.enter(timing.key)
         try:
             return function(*args, **kwargs)
         finally:

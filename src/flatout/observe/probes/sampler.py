@@ -6,10 +6,11 @@ memory, CPU time and the speed of the machine, and opens the trace window by the
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import threading
-import time
+from time import perf_counter, process_time, sleep  # a program may put its own into the module
 from types import ModuleType
 from typing import Any
 
@@ -33,7 +34,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
         return
     sampler = Sampler(observer)
     observer.hooks.at_flush.append(sampler.write)
-    threading.Thread(target=sampler.run, name="flatout-sampler", daemon=True).start()
+    sampler.start()
 
 
 class Sampler:
@@ -48,13 +49,17 @@ class Sampler:
         self.resources: list[list[float]] = []
         self.yardstick = Yardstick()
 
+    def start(self) -> None:
+        """Not as a `threading.Thread`: a program may count its threads, or wait for all of them."""
+        _thread.start_new_thread(self.run, ())
+
     def run(self) -> None:
         next_slow = 0.0
         while self.observer.active:
-            time.sleep(INTERVAL)
+            sleep(INTERVAL)
             try:
                 self.sample()
-                now = time.perf_counter()
+                now = perf_counter()
                 if self.observer.streams and not self.observer.window.is_open:  # the trace is the program's alone
                     self.yardstick.take(now)
                 if now >= next_slow:
@@ -84,7 +89,7 @@ class Sampler:
         if key in self.counts or len(self.counts) < MOST_STACKS:
             self.counts[key] = self.counts.get(key, 0) + 1
         if self.samples % self.apart == 0:
-            self.moments.append((time.perf_counter(), key))
+            self.moments.append((perf_counter(), key))
             if len(self.moments) > MOST_MOMENTS:
                 del self.moments[::2]
                 self.apart *= 2
@@ -94,7 +99,7 @@ class Sampler:
             with open("/proc/self/statm", "rb") as stream:
                 pages = int(stream.read().split()[1])
             idle = idle_seconds()  # of all processors that it may use
-            self.resources.append([now, pages * _PAGE, time.process_time(), *([] if idle is None else [idle])])
+            self.resources.append([now, pages * _PAGE, process_time(), *([] if idle is None else [idle])])
             if len(self.resources) > 4000:
                 del self.resources[::2]
 

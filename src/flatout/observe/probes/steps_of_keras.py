@@ -98,13 +98,15 @@ class _Batches:
 
 
 def _model_facts(callbacks: Any) -> dict[str, Any]:
-    model: Any = getattr(callbacks, "model", None) or getattr(callbacks, "_model", None)
     facts: dict[str, Any] = {}
+    model: Any = None
+    with contextlib.suppress(Exception):  # of whatever a program gives in the place of a model
+        model = getattr(callbacks, "model", None) or getattr(callbacks, "_model", None)
     for name in ("run_eagerly", "steps_per_execution", "jit_compile"):
-        value = getattr(model, name, None)
-        if value is None:
-            value = getattr(model, f"_{name}", None)
         with contextlib.suppress(Exception):
+            value = getattr(model, name, None)
+            if value is None:
+                value = getattr(model, f"_{name}", None)
             facts[name] = int(value) if name == "steps_per_execution" and value is not None else value
     with contextlib.suppress(Exception):
         facts["policy"] = str(model.dtype_policy.name)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import weakref
 from time import perf_counter
-from types import ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from flatout.observe.eager_lines import EagerLines
@@ -114,8 +115,11 @@ def _keep_sources(sources: Any) -> None:
 
 
 def _counter(optimizer: Any) -> Any:
+    """It outlives the optimizer, and does not keep it. Raises where that is gone."""
+    reference = weakref.ref(optimizer)
+
     def read() -> int:
-        count = optimizer.iterations
+        count = reference().iterations  # type: ignore[union-attr]
         return int((count.numpy if hasattr(count, "numpy") else count.value().numpy)())
 
     return read
@@ -145,15 +149,9 @@ def _tape(observer: Observer) -> None:
                     with contextlib.suppress(Exception):  # whatever a graph or a source may be
                         _keep_sources(args[1] if len(args) > 1 else kwargs.get("sources"))
                 else:
-                    frame = users_code.innermost(sys._getframe(1))
-                    if frame is not None:
-                        key = (frame.f_code, frame.f_lineno)
-                        row = lines.get(key)
-                        if row is None:
-                            row = lines[key] = [0, users_code.stack(frame)]
-                        row[0] += 1
+                    code = _counted(lines, sys._getframe(1))
                     if not thread.busy:
-                        key_of_stream = ("tape", frame.f_code if frame else None)
+                        key_of_stream = ("tape", code)
                         stream = streams.get(key_of_stream)
                         if stream is None:
                             stream = streams.make("tape", key_of_stream, "GradientTape.gradient")
@@ -162,6 +160,20 @@ def _tape(observer: Observer) -> None:
         return gradient
 
     patch("tape-gradient", wrap)
+
+
+def _counted(lines: dict[Any, list[Any]], frame: FrameType) -> CodeType | None:
+    """The user's code that this frame is of, or was called by. Its line is counted."""
+    with contextlib.suppress(Exception):  # of recursion too deep, say: that is not for the program
+        found = users_code.innermost(frame)
+        if found is not None:
+            key = (found.f_code, found.f_lineno)
+            row = lines.get(key)
+            if row is None:
+                row = lines[key] = [0, users_code.stack(found)]
+            row[0] += 1
+            return found.f_code
+    return None
 
 
 def _model_call(observer: Observer, key: str) -> None:
@@ -183,7 +195,7 @@ def _model_call(observer: Observer, key: str) -> None:
                 thread.model = 0
                 stream = streams.get(("model", id(self)))
                 if stream is None:
-                    stream = streams.make("model", ("model", id(self)), str(getattr(self, "name", "model")))
+                    stream = streams.make("model", ("model", id(self)), _name(self))
                 end = perf_counter()
                 lines.add(sys._getframe(1), end - start)
                 ticks.tick(stream, start, end)
@@ -194,6 +206,12 @@ def _model_call(observer: Observer, key: str) -> None:
         patch(key, wrap)
     except Missing:
         observer.note(f"{key} is missing")
+
+
+def _name(model: Any) -> str:
+    with contextlib.suppress(Exception):  # a class of the program's may make it
+        return str(model.name)
+    return "model"
 
 
 PROBE = Probe("steps_of_loops", tensorflow=on_tensorflow, keras=on_keras, tf_keras=on_tf_keras)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import weakref
 from time import perf_counter
@@ -112,8 +113,9 @@ def _count_runs(observer: Observer, feeds: Feeds, growth: Growth, inside: list[f
             if graph not in kept:
                 kept.add(graph)
                 observer.shared.keep_graph(graph)
-        if feed_dict:
-            feeds.add(feed_dict, stream, times[1] - times[0], inside[0])
+        with contextlib.suppress(Exception):  # the session tells the program what is wrong with it
+            if feed_dict:
+                feeds.add(feed_dict, stream, times[1] - times[0], inside[0])
         ticks.tick(stream, *times)
 
     def wrap(original: Any) -> Any:
@@ -121,7 +123,9 @@ def _count_runs(observer: Observer, feeds: Feeds, growth: Growth, inside: list[f
             busy = thread.busy
             if busy & CALL:
                 return original(self, fetches, feed_dict, options, run_metadata)
-            grown = growth.look(self.graph)
+            grown = False
+            with contextlib.suppress(Exception):  # whatever a graph may be
+                grown = growth.look(self.graph)
             thread.busy = busy | CALL
             inside[0] = 0.0
             start = perf_counter()
@@ -155,7 +159,10 @@ def _converted(tensor: Any, value: Any) -> int:
 
 def _key(fetches: Any) -> str:
     """What a run does: the operations it fetches (`train`), or all names where it fetches values only."""
-    names = _names(fetches).split(",")
+    try:
+        names = _names(fetches).split(",")
+    except Exception:  # of the text of the program's own objects
+        return type(fetches).__name__
     operations = [name for name in names if ":" not in name]
     return ",".join(operations or names)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 from types import ModuleType
 from typing import Any
 
+from flatout.observe.imports import loaded
 from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import KERAS_SWITCHES, SWITCHES, Missing, patch, replace, resolve, wrapped
 from flatout.source import users_code
@@ -25,8 +25,8 @@ def on_keras(observer: Observer, module: ModuleType) -> None:
             _, _, original = resolve(f"keras-switch-{name}")
             wrapper = wrapped(original, _recorded(observer, f"keras.{name}", original))
             # The same function is in many modules (`tf.keras` has a tree of its own): replace it in all of them.
-            for holder in list(sys.modules.values()):
-                if getattr(holder, "__name__", "").startswith("keras"):
+            for holder in loaded():
+                if str(getattr(holder, "__name__", "")).startswith("keras"):
                     for alias, value in list(vars(holder).items()):
                         if value is original:
                             replace(holder, alias, wrapper)

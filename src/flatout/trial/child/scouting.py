@@ -6,10 +6,10 @@ import contextlib
 import json
 import os
 import re
-import sys
 import time
 from typing import TYPE_CHECKING
 
+from flatout.observe.imports import loaded
 from flatout.observe.installing import finish
 from flatout.observe.streams import RANK, TRAINING
 from flatout.source import users_code
@@ -125,7 +125,7 @@ class Scout:
 
 
 def _own_files() -> list[str]:
-    named = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    named = {getattr(module, "__file__", None) for module in loaded()}
     own = [name for name in named if isinstance(name, str) and users_code.is_users_file(name)]
     return sorted({users_code.absolute(name) for name in own})
 

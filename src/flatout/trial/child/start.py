@@ -85,9 +85,11 @@ def _finish_at_exit(observer: Observer) -> None:
     leave = os._exit
 
     def leave_after_writing(status: int) -> None:
-        if observer.active:
-            finish(observer)
-        leave(status)
+        try:
+            if observer.active:
+                finish(observer)
+        finally:  # Ctrl-C meanwhile is no reason to stay
+            leave(status)
 
     os._exit = leave_after_writing  # type: ignore[assignment]
     atexit.register(finish, observer)
@@ -130,3 +132,6 @@ def _forget(observer: Observer) -> None:
     observer.recorder.after_fork()
     observer.window.wants_ticks = False
     observer.window.make_session = None
+    observer.ticks.stop()
+    observer.spans.stop()
+    observer.trial.at_step = None  # the gate's pipes are those of the program, whose steps are counted
