@@ -55,7 +55,7 @@ def stack_of(thread: int, deepest: int) -> list[Look]:
         return found
     collected: list[bool] = []
     ask = partial(collected.extend, map(_call, (gc.isenabled,)))
-    leave = partial(deque, map(_call, map((gc.disable, gc.enable).__getitem__, collected)), 0)
+    leave: partial[deque[None]] = partial(deque, map(_call, map((gc.disable, gc.enable).__getitem__, collected)), 0)
     try:
         _, _, _, _, _, _, _ = map(_call, (ask, gc.disable, *look, leave))
     except BaseException:
