@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
 from flatout.cures._keras_call_edits import Arguments, calls_at, defines, lines_of
 from flatout.cures._keras_versions import that_adds_metrics_up
+from flatout.cures._trial_edit import sources
 from flatout.cures.direct_fit import conditional_callbacks
-from flatout.cures.direct_fit.history_reads import Read, reads
+from flatout.cures.direct_fit.history_reads import Read, left_on_model, reads
 from flatout.cures.direct_predict.edit import keep_only
 from flatout.model.case import Case
 from flatout.source.editing import calls, statements
@@ -45,16 +46,25 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         return None
     fits, tests = lines_of(case, path, "fit"), lines_of(case, path, "evaluate")
     few, apart = lines_of(case, path, "fit", "few"), lines_of(case, path, "fit", "apart")
-    for call in calls_at(document, fits, "fit", case) if fits else ():
+    for call in _fits(document, fits, case):
         _train(document, call, returns_own=not that_adds_metrics_up(case))
-    for call in calls_at(document, few, "fit", case) if few else ():
+    for call in _fits(document, few, case):
         _train_in_parts(document, call)
-    for call in calls_at(document, apart, "fit", case) if apart else ():
+    for call in _fits(document, apart, case):
         conditional_callbacks.divide(document, call, _given(document, call), _USED, _DROPPED)
     tests = set() if that_adds_metrics_up(case) else tests
     for call in calls_at(document, tests, "evaluate", case) if tests else ():
         _test(document, call)
     return document.result()
+
+
+def _fits(document: Document, lines: set[int], case: Case) -> Iterator[cst.Call]:
+    """The calls on these lines whose history is not read from the model."""
+    texts = (document.source, *(text for _, text in sources(case))) if lines else ()
+    for call in calls_at(document, lines, "fit", case) if lines else ():
+        model = call.func.value if isinstance(call.func, cst.Attribute) else call.func
+        if not left_on_model(texts, document.text(model)):
+            yield call
 
 
 def _test(document: Document, call: cst.Call) -> None:

@@ -1,14 +1,18 @@
-"""What a program reads of the `History` that `fit` returns."""
+"""What a program reads of the `History` that `fit` returns, and leaves on the model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import libcst as cst
 
 from flatout.source.editing import calls
 from flatout.source.editing.document import FUNCTIONS, Document
+
+_OF_A_MODEL = re.compile(r"(?<!\bself)\.history\s*\.\s*(history|epoch|params)\b")
+"""`agent.model.history.history`; `self.history` is what a program has kept itself."""
 
 
 class Read(NamedTuple):
@@ -43,6 +47,13 @@ def reads(document: Document, call: cst.Call) -> list[Read] | None:
             return None
         found.append(use)
     return found
+
+
+def left_on_model(texts: Iterable[str], model: str) -> bool:
+    """Whether the program reads `model.history`, which `fit` sets and `train_on_batch` does not."""
+    name = model.rpartition(".")[2]
+    read = re.compile(rf"(?<!\w){re.escape(name)}\s*\.\s*history\b")
+    return any(read.search(text) or _OF_A_MODEL.search(text) for text in texts)
 
 
 def _bound_elsewhere(document: Document, target: cst.Name) -> bool:
