@@ -8,6 +8,7 @@ from flatout.cures import direct_batch
 from flatout.cures._keras_call_edits import lines_of
 from flatout.cures.direct_batch.inject import sets_metrics_back
 from flatout.cures.direct_fit import edit as direct_fit
+from flatout.cures.direct_predict import inject as direct_predict
 from flatout.model.case import Case, Steps, Where
 from flatout.model.evidence.program import KerasCall
 from flatout.model.observed import Distribution
@@ -83,3 +84,15 @@ for x, y in data:
 """
     )
     assert written["3.10.0"] == LOOP.replace("model.fit(x, y, verbose=0)\n", "model.train_on_batch(x, y)\n")
+
+
+class KerasModel:
+    built, run_eagerly = True, False
+
+
+@pytest.mark.parametrize("own", [None, "predict_on_batch", "predict_step"])
+def test_a_model_that_predicts_in_its_own_way_is_left_alone(own):
+    """`predict` gives arrays to its step, `predict_on_batch` a tuple."""
+    methods = {name: (lambda self, data: data) if name == own else len for name in ("predict_on_batch", "predict_step")}
+    model = type("Model", (KerasModel,), methods)()
+    assert direct_predict._is_ready(model) == (own is None)

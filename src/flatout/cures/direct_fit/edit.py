@@ -37,7 +37,8 @@ _NEUTRAL = {
 """Values that ask for nothing."""
 _NAMES = {"x": "inputs", "y": "targets", "sample_weight": "weights"}
 _AGAINST = ("def train_step(", "use_ema", "stateful=True")
-"""`train_on_batch` gives another tuple to a step of one's own, and does not write averaged weights back."""
+"""`train_on_batch` gives another tuple to a step of one's own, as `test_on_batch` does, and does not write averaged
+weights back."""
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
@@ -52,7 +53,8 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         _train_in_parts(document, call)
     for call in _fits(document, apart, case):
         conditional_callbacks.divide(document, call, _given(document, call), _USED, _DROPPED)
-    tests = set() if that_adds_metrics_up(case) else tests
+    if that_adds_metrics_up(case) or defines(case, source, "def test_step(self"):
+        tests = set()
     for call in calls_at(document, tests, "evaluate", case) if tests else ():
         _test(document, call)
     return document.result()
