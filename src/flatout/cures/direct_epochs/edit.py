@@ -29,7 +29,9 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         return None
     places = (item.where for item in fits(case) if item.where is not None and item.where.line)
     lines = {where.line for where in places if where.line and case_facts.same_file(path, where.file)}
-    found = [call for call in calls_at(document, lines, "fit", case) if _is_plain(document, call)] if lines else []
+    found = (
+        [call for call in calls_at(document, lines, "fit", case, path) if _is_plain(document, call)] if lines else []
+    )
     if not found:
         return None
     name = free(document, "fit_epochs")

@@ -47,23 +47,23 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         return None
     fits, tests = lines_of(case, path, "fit"), lines_of(case, path, "evaluate")
     few, apart = lines_of(case, path, "fit", "few"), lines_of(case, path, "fit", "apart")
-    for call in _fits(document, fits, case):
+    for call in _fits(document, fits, case, path):
         _train(document, call, returns_own=not that_adds_metrics_up(case))
-    for call in _fits(document, few, case):
+    for call in _fits(document, few, case, path):
         _train_in_parts(document, call)
-    for call in _fits(document, apart, case):
+    for call in _fits(document, apart, case, path):
         conditional_callbacks.divide(document, call, _given(document, call), _USED, _DROPPED)
     if that_adds_metrics_up(case) or defines(case, source, "def test_step(self"):
         tests = set()
-    for call in calls_at(document, tests, "evaluate", case) if tests else ():
+    for call in calls_at(document, tests, "evaluate", case, path) if tests else ():
         _test(document, call)
     return document.result()
 
 
-def _fits(document: Document, lines: set[int], case: Case) -> Iterator[cst.Call]:
+def _fits(document: Document, lines: set[int], case: Case, path: str) -> Iterator[cst.Call]:
     """The calls on these lines whose history is not read from the model."""
     texts = (document.source, *(text for _, text in sources(case))) if lines else ()
-    for call in calls_at(document, lines, "fit", case) if lines else ():
+    for call in calls_at(document, lines, "fit", case, path) if lines else ():
         model = call.func.value if isinstance(call.func, cst.Attribute) else call.func
         if not left_on_model(texts, document.text(model)):
             yield call

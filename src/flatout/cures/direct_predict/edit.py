@@ -23,7 +23,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     if document is None or _own(case, source):
         return None
     seen = _lines(case, path)
-    for call in calls_at(document, seen, "predict", case) if seen else ():
+    for call in calls_at(document, seen, "predict", case, path) if seen else ():
         if not _against(document, call):
             _rewrite(document, call)
     return document.result()
@@ -36,7 +36,7 @@ def by_hand(source: str, path: str, case: Case) -> str | None:
         return None
     if name := _own(case, source):
         return f"the program has a {name} of its own"
-    taken = list(calls_at(document, seen, "predict", case))
+    taken = list(calls_at(document, seen, "predict", case, path))
     for line in sorted(seen):
         here = [call for call in taken if line in document.lines(call)]
         for call in here:
