@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import FunctionType
+
 import pytest
 
 from flatout.cures import direct_batch
 from flatout.cures._keras_call_edits import lines_of
+from flatout.cures._one_batch import logs_of_epoch
 from flatout.cures.direct_batch.inject import sets_metrics_back
 from flatout.cures.direct_fit import edit as direct_fit
 from flatout.cures.direct_predict import inject as direct_predict
@@ -96,3 +99,21 @@ def test_a_model_that_predicts_in_its_own_way_is_left_alone(own):
     methods = {name: (lambda self, data: data) if name == own else len for name in ("predict_on_batch", "predict_step")}
     model = type("Model", (KerasModel,), methods)()
     assert direct_predict._is_ready(model) == (own is None)
+
+
+class Stepped:
+    def train_step(self, data):
+        return data
+
+    def _get_metrics_result_or_logs(self, logs):
+        return {"loss": 0.0}
+
+
+def test_metrics_count_where_a_step_of_the_programs_own_returns_their_names():
+    """As in `fit`; a step of Keras returns what its metrics hold."""
+    assert logs_of_epoch(Stepped(), "train_step", {"loss": 3.0}) == {"loss": 0.0}
+    of_keras = type(
+        "Model", (Stepped,), {"train_step": FunctionType(Stepped.train_step.__code__, {"__name__": "keras.model"})}
+    )
+    assert logs_of_epoch(of_keras(), "train_step", {"loss": 3.0}) == {"loss": 3.0}
+    assert logs_of_epoch(KerasModel(), "train_step", {"loss": 3.0}) == {"loss": 3.0}
