@@ -147,7 +147,8 @@ def _train_again(document: Document, call: cst.Call, arguments: Arguments, epoch
     _rename(document, call, "train_on_batch")
     _keep(document, call, arguments, set(_USED))
     if isinstance(parent, cst.Expr):
-        document.insert(start, f"for _ in range({epochs}):{document.newline}{margin}{document.indent}")
+        counter = _counter(document)
+        document.insert(start, f"for {counter} in range({epochs}):{document.newline}{margin}{document.indent}")
         return
     _ask_for_values(document, arguments)
     document.insert(start, "[")
@@ -189,7 +190,7 @@ def _train_in_parts(document: Document, call: cst.Call) -> None:
     depth = margin
     lines: list[str] = []
     if epochs != "1":
-        lines.append(f"for _ in range({epochs}):")
+        lines.append(f"for {_counter(document)} in range({epochs}):")
         depth += document.indent
     lines.append(f"{depth[len(margin) :]}for {begin} in range(0, len({names['x']}), {size}):")
     rows = ", ".join(
@@ -199,6 +200,12 @@ def _train_in_parts(document: Document, call: cst.Call) -> None:
     inner = f"{depth[len(margin) :]}{document.indent}"
     lines.append(f"{inner}{document.text(call.func.value)}.train_on_batch({rows})")
     document.replace(start, end, f"{document.newline}{margin}".join(lines))
+
+
+def _counter(document: Document) -> str:
+    """A name that nothing reads: `_` may be the function that translates texts."""
+    names = (node for node in ast.walk(ast.parse(document.source)) if isinstance(node, ast.Name))
+    return free(document, "turn") if any(one.id == "_" and isinstance(one.ctx, ast.Load) for one in names) else "_"
 
 
 def _rename(document: Document, call: cst.Call, name: str) -> None:
