@@ -151,14 +151,13 @@ def _train_again(document: Document, call: cst.Call, arguments: Arguments, epoch
         document.insert(start, f"for {counter} in range({epochs}):{document.newline}{margin}{document.indent}")
         return
     _ask_for_values(document, arguments)
-    document.insert(start, "[")
+    each = next((f"[logs[{one.key}] for logs in " for one in asked if one.of is call and not one.position), "")
+    document.insert(start, f"{each}[")
     document.insert(document.span(call)[1], f" for _ in range({epochs})]")
     for one in asked:
         begin, end = document.span(one.whole)
         if one.of is call:
-            if not one.position:
-                document.insert(begin, f"[logs[{one.key}] for logs in ")
-            document.replace(document.span(call)[1], end, f"[{one.position}][{one.key}]" if one.position else "]")
+            document.replace(document.span(call)[1], end, "]" if each else f"[{one.position}][{one.key}]")
         else:
             found = document.text(one.of)
             value = f"{found}[{one.position}][{one.key}]"

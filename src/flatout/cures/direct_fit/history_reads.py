@@ -34,7 +34,9 @@ def reads(document: Document, call: cst.Call) -> list[Read] | None:
         return []
     if isinstance(parent, cst.Attribute):
         read_here = _read(document, call)
-        return [read_here] if read_here is not None else None
+        if read_here is None or document.span(read_here.whole)[0] != document.span(call)[0]:
+            return None  # there are parentheses in between: `(model.fit(x, y)).history["loss"]`
+        return [read_here]
     if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
         return None
     target = parent.targets[0].target
