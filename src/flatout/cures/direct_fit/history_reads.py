@@ -61,17 +61,24 @@ def left_on_model(texts: Iterable[str], model: str) -> bool:
 def _bound_elsewhere(document: Document, target: cst.Name) -> bool:
     """Whether the name may also hold something else, which the uses then read."""
     return any(
-        isinstance(item.target, cst.Name) and item.target.value == target.value and item.target is not target
-        for item in document.all(cst.AssignTarget)
+        isinstance(document.parent(name), cst.AssignTarget) and name is not target for name in _named(document, target)
     )
 
 
-def _loads(document: Document, target: cst.Name) -> Iterator[cst.Name]:
+def _named(document: Document, target: cst.Name) -> Iterator[cst.Name]:
+    """This name, in the function that binds it; that of a module anywhere in its file."""
+    function = document.nearest(target, *FUNCTIONS)
     for name in document.all(cst.Name):
+        if name.value == target.value and (function is None or function in document.around(name)):
+            yield name
+
+
+def _loads(document: Document, target: cst.Name) -> Iterator[cst.Name]:
+    for name in _named(document, target):
         parent = document.parent(name)
-        if name.value != target.value or name is target:
+        if name is target or isinstance(parent, cst.AssignTarget):
             continue
-        if isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.Attribute) and parent.attr is name):
+        if isinstance(parent, cst.Attribute) and parent.attr is name:
             continue
         if isinstance(parent, cst.Arg) and parent.keyword is name:
             continue
