@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 
 import pytest
 
@@ -12,6 +12,7 @@ from flatout.cures._one_batch import logs_of_epoch
 from flatout.cures.direct_batch.inject import sets_metrics_back
 from flatout.cures.direct_fit import edit as direct_fit
 from flatout.cures.direct_predict import inject as direct_predict
+from flatout.cures.steps_per_execution.inject import batch_callback
 from flatout.model.case import Case, Steps, Where
 from flatout.model.evidence.program import KerasCall
 from flatout.model.observed import Distribution
@@ -117,3 +118,15 @@ def test_metrics_count_where_a_step_of_the_programs_own_returns_their_names():
     )
     assert logs_of_epoch(of_keras(), "train_step", {"loss": 3.0}) == {"loss": 3.0}
     assert logs_of_epoch(KerasModel(), "train_step", {"loss": 3.0}) == {"loss": 3.0}
+
+
+class Counts:
+    def on_train_batch_end(self, batch, logs=None):
+        pass
+
+
+@pytest.mark.parametrize("given", [Counts(), [object(), [Counts()]], SimpleNamespace(callbacks=[Counts()])])
+def test_a_callback_for_each_batch_is_found_wherever_fit_takes_it(given):
+    """In a list, in a list of lists, in a `CallbackList`."""
+    assert batch_callback(given).startswith("Counts.on_train_batch_end")
+    assert batch_callback([object(), None]) == ""
