@@ -67,6 +67,7 @@ def _function(document: Document, name: str) -> Iterator[str]:
     yield f'{indent}"""`model.fit` where all rows are one batch: each epoch is a call of the training step."""'
     yield f"{indent}history = {history}()"
     yield f"{indent}history.set_model(model)"
+    yield f'{indent}history.set_params({{"epochs": epochs, "steps": 1}})'
     yield f"{indent}history.on_train_begin()"
     yield f"{indent}x, y = {tensors}({tensor}, (x, y))"
     yield f"{indent}model.reset_metrics()"
