@@ -144,16 +144,16 @@ def _train_again(document: Document, call: cst.Call, arguments: Arguments, epoch
         new = free(document, _NAMES[name])
         document.insert(document.span(statement)[0], f"{new} = {document.text(arg.value)}{document.newline}{margin}")
         document.replace(*document.span(arg.value), new)
+    counter = _counter(document)
     _rename(document, call, "train_on_batch")
     _keep(document, call, arguments, set(_USED))
     if isinstance(parent, cst.Expr):
-        counter = _counter(document)
         document.insert(start, f"for {counter} in range({epochs}):{document.newline}{margin}{document.indent}")
         return
     _ask_for_values(document, arguments)
     each = next((f"[logs[{one.key}] for logs in " for one in asked if one.of is call and not one.position), "")
     document.insert(start, f"{each}[")
-    document.insert(document.span(call)[1], f" for _ in range({epochs})]")
+    document.insert(document.span(call)[1], f" for {counter} in range({epochs})]")
     for one in asked:
         begin, end = document.span(one.whole)
         if one.of is call:
