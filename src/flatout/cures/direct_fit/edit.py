@@ -64,9 +64,12 @@ def _fits(document: Document, lines: set[int], case: Case, path: str) -> Iterato
     """The calls on these lines whose history is not read from the model."""
     texts = (document.source, *(text for _, text in sources(case))) if lines else ()
     for call in calls_at(document, lines, "fit", case, path) if lines else ():
-        model = call.func.value if isinstance(call.func, cst.Attribute) else call.func
-        if not left_on_model(texts, document.text(model)):
+        if not left_on_model(texts, document.text(_model(call))):
             yield call
+
+
+def _model(call: cst.Call) -> cst.BaseExpression:
+    return call.func.value if isinstance(call.func, cst.Attribute) else call.func
 
 
 def _test(document: Document, call: cst.Call) -> None:
@@ -135,20 +138,29 @@ def _train_again(document: Document, call: cst.Call, arguments: Arguments, epoch
     kept = {name: arguments.given[name] for name in _USED if name in arguments.given}
     computed = {name: arg for name, arg in kept.items() if _within(document, arg, cst.Call)}
     unplain = any(_within(document, arg, cst.Await, cst.NamedExpr) for arg in kept.values())
-    if unplain or len(document.lines(call)) > 1 or _within(document, arguments.given["epochs"], cst.Call):
+    if unplain or _within(document, arguments.given["epochs"], cst.Call):
+        return
+    broken = len(document.lines(call)) > 1
+    if broken and not (isinstance(parent, cst.Expr) and _fits_one_line(document, call, kept)):
         return
     if computed and not isinstance(parent, (cst.Expr, cst.Assign)):
         return  # what stands in front of it in the statement would run later
     start, margin = document.span(call)[0], document.indentation(document.span(statement)[0])
-    for name, arg in computed.items():
-        new = free(document, _NAMES[name])
-        document.insert(document.span(statement)[0], f"{new} = {document.text(arg.value)}{document.newline}{margin}")
-        document.replace(*document.span(arg.value), new)
+    named = {name: free(document, _NAMES[name]) for name in computed}
+    for name, new in named.items():
+        row = f"{new} = {document.text(kept[name].value)}{document.newline}{margin}"
+        document.insert(document.span(statement)[0], row)
     counter = _counter(document)
+    head = f"for {counter} in range({epochs}):{document.newline}{margin}{document.indent}"
+    if broken:
+        document.replace(*document.span(call), head + _on_one_line(document, call, kept, named))
+        return
+    for name, new in named.items():
+        document.replace(*document.span(kept[name].value), new)
     _rename(document, call, "train_on_batch")
     _keep(document, call, arguments, set(_USED))
     if isinstance(parent, cst.Expr):
-        document.insert(start, f"for {counter} in range({epochs}):{document.newline}{margin}{document.indent}")
+        document.insert(start, head)
         return
     _ask_for_values(document, arguments)
     each = next((f"[logs[{one.key}] for logs in " for one in asked if one.of is call and not one.position), "")
@@ -162,6 +174,21 @@ def _train_again(document: Document, call: cst.Call, arguments: Arguments, epoch
             found = document.text(one.of)
             value = f"{found}[{one.position}][{one.key}]"
             document.replace(begin, end, value if one.position else f"[logs[{one.key}] for logs in {found}]")
+
+
+def _fits_one_line(document: Document, call: cst.Call, kept: dict[str, cst.Arg]) -> bool:
+    """Whether a call of several lines has no comments, and none of its rows is on several lines."""
+    parts = (*kept.values(), _model(call))
+    return "#" not in document.text(call) and all(len(document.lines(part)) == 1 for part in parts)
+
+
+def _on_one_line(document: Document, call: cst.Call, kept: dict[str, cst.Arg], named: dict[str, str]) -> str:
+    """`named`: the names of rows that were computed above."""
+    rows = [
+        f"{name}=" * (arg.keyword is not None) + named[name] if name in named else document.text(arg)
+        for name, arg in sorted(kept.items(), key=lambda item: document.span(item[1]))
+    ]
+    return f"{document.text(_model(call))}.train_on_batch({', '.join(rows)})"
 
 
 def _train_in_parts(document: Document, call: cst.Call) -> None:
