@@ -46,7 +46,8 @@ def divide(
     whole = whole.replace(document.newline, document.newline + document.indent)
     rows = [arguments.given[name] for name in used if name in arguments.given]
     rows.sort(key=document.span)
-    update = f"{document.text(call.func.value)}.train_on_batch({', '.join(map(document.text, rows))})"
+    model = document.source[start : document.span(call.func.attr)[0]]  # with the dot, and with parentheses around it
+    update = f"{model}train_on_batch({', '.join(map(document.text, rows))})"
     branches = (whole, update) if positive else (update, whole)
     newline = f"{document.newline}{document.indentation(start)}"
     document.replace(

@@ -188,7 +188,7 @@ def _on_one_line(document: Document, call: cst.Call, kept: dict[str, cst.Arg], n
         f"{name}=" * (arg.keyword is not None) + named[name] if name in named else document.text(arg)
         for name, arg in sorted(kept.items(), key=lambda item: document.span(item[1]))
     ]
-    return f"{document.text(_model(call))}.train_on_batch({', '.join(rows)})"
+    return f"{_with_dot(document, call)}train_on_batch({', '.join(rows)})"
 
 
 def _train_in_parts(document: Document, call: cst.Call) -> None:
@@ -210,7 +210,6 @@ def _train_in_parts(document: Document, call: cst.Call) -> None:
     plain = all(part.replace(".", "").isidentifier() or part.isdigit() for part in (size, epochs))
     if not plain or isinstance(call.func, cst.Name):
         return
-    assert isinstance(call.func, cst.Attribute)
     start, end = document.span(call)
     margin, begin = document.indentation(start), free(document, "begin")
     depth = margin
@@ -224,7 +223,7 @@ def _train_in_parts(document: Document, call: cst.Call) -> None:
         for name, value in names.items()
     )
     inner = f"{depth[len(margin) :]}{document.indent}"
-    lines.append(f"{inner}{document.text(call.func.value)}.train_on_batch({rows})")
+    lines.append(f"{inner}{_with_dot(document, call)}train_on_batch({rows})")
     document.replace(start, end, f"{document.newline}{margin}".join(lines))
 
 
@@ -232,6 +231,12 @@ def _counter(document: Document) -> str:
     """A name that nothing reads: `_` may be the function that translates texts."""
     names = (node for node in ast.walk(ast.parse(document.source)) if isinstance(node, ast.Name))
     return free(document, "turn") if any(one.id == "_" and isinstance(one.ctx, ast.Load) for one in names) else "_"
+
+
+def _with_dot(document: Document, call: cst.Call) -> str:
+    """The model as it is written, `(first or second).`"""
+    assert isinstance(call.func, cst.Attribute)
+    return document.source[document.span(call)[0] : document.span(call.func.attr)[0]]
 
 
 def _rename(document: Document, call: cst.Call, name: str) -> None:
