@@ -63,3 +63,24 @@ def test_a_program_that_reads_a_part_of_its_data_is_served_after_some_epochs() -
     for _ in range(OFTEN + 2):
         source.epoch(until=5)
     assert source.kept.serves
+
+
+def test_arrays_that_are_filled_again_for_each_batch_are_copied() -> None:
+    kept, filled = Kept(1 << 20, 8), np.zeros(4)
+
+    def make(index: int) -> tuple[np.ndarray, list[np.ndarray]]:
+        filled[:] = index
+        return filled, [filled]
+
+    epochs = [[kept.get(index, lambda index=index: make(index))[0][0] for index in range(8)] for _ in range(4)]
+    assert epochs == [[0, 1, 2, 3, 4, 5, 6, 7]] * 4
+    assert kept.serves
+
+
+def test_views_of_rows_that_change_between_epochs_differ() -> None:
+    rows, kept = np.arange(8.0), Kept(1 << 20, 4)
+    for _ in range(3):
+        found = [kept.get(index, lambda index=index: rows[2 * index : 2 * index + 2])[0] for index in range(4)]
+        assert found == list(rows[::2])
+        rows[:] = rows[::-1].copy()
+    assert kept.differ

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from types import FunctionType, SimpleNamespace
+
 import pytest
 
 from flatout.cures import direct_batch
 from flatout.cures._keras_call_edits import lines_of
+from flatout.cures._one_batch import logs_of_epoch
 from flatout.cures.direct_batch.inject import sets_metrics_back
 from flatout.cures.direct_fit import edit as direct_fit
+from flatout.cures.direct_predict import inject as direct_predict
+from flatout.cures.steps_per_execution.inject import batch_callback
 from flatout.model.case import Case, Steps, Where
 from flatout.model.evidence.program import KerasCall
 from flatout.model.observed import Distribution
@@ -83,3 +88,45 @@ for x, y in data:
 """
     )
     assert written["3.10.0"] == LOOP.replace("model.fit(x, y, verbose=0)\n", "model.train_on_batch(x, y)\n")
+
+
+class KerasModel:
+    built, run_eagerly = True, False
+
+
+@pytest.mark.parametrize("own", [None, "predict_on_batch", "predict_step"])
+def test_a_model_that_predicts_in_its_own_way_is_left_alone(own):
+    """`predict` gives arrays to its step, `predict_on_batch` a tuple."""
+    methods = {name: (lambda self, data: data) if name == own else len for name in ("predict_on_batch", "predict_step")}
+    model = type("Model", (KerasModel,), methods)()
+    assert direct_predict._is_ready(model) == (own is None)
+
+
+class Stepped:
+    def train_step(self, data):
+        return data
+
+    def _get_metrics_result_or_logs(self, logs):
+        return {"loss": 0.0}
+
+
+def test_metrics_count_where_a_step_of_the_programs_own_returns_their_names():
+    """As in `fit`; a step of Keras returns what its metrics hold."""
+    assert logs_of_epoch(Stepped(), "train_step", {"loss": 3.0}) == {"loss": 0.0}
+    of_keras = type(
+        "Model", (Stepped,), {"train_step": FunctionType(Stepped.train_step.__code__, {"__name__": "keras.model"})}
+    )
+    assert logs_of_epoch(of_keras(), "train_step", {"loss": 3.0}) == {"loss": 3.0}
+    assert logs_of_epoch(KerasModel(), "train_step", {"loss": 3.0}) == {"loss": 3.0}
+
+
+class Counts:
+    def on_train_batch_end(self, batch, logs=None):
+        pass
+
+
+@pytest.mark.parametrize("given", [Counts(), [object(), [Counts()]], SimpleNamespace(callbacks=[Counts()])])
+def test_a_callback_for_each_batch_is_found_wherever_fit_takes_it(given):
+    """In a list, in a list of lists, in a `CallbackList`."""
+    assert batch_callback(given).startswith("Counts.on_train_batch_end")
+    assert batch_callback([object(), None]) == ""

@@ -30,7 +30,7 @@ class BatchGraphs:
         if not graph.is_ready:
             used = [*model.metrics, *([model.optimizer] if self.function == "train_function" else [])]
             made = getattr(type(model), f"make_{self.function}", None)
-            graph.is_ready = all(getattr(part, "built", True) for part in used) and _is_of_keras(made)
+            graph.is_ready = all(getattr(part, "built", True) for part in used) and is_of_keras(made)
         return graph.is_ready
 
     def traced(self, model: Any, data: Data, *, goes_on: bool = False) -> Callable[[], Any]:
@@ -83,10 +83,10 @@ class _Graph:
 
 def _resets_variables(model: Any) -> bool:
     """Whether metrics are set back by Keras' own code alone, which assigns variables and does nothing else."""
-    return all(map(_is_of_keras, (type(model).reset_metrics, *(type(item).reset_state for item in model.metrics))))
+    return all(map(is_of_keras, (type(model).reset_metrics, *(type(item).reset_state for item in model.metrics))))
 
 
-def _is_of_keras(function: Any) -> bool:
+def is_of_keras(function: Any) -> bool:
     return str(getattr(function, "__module__", "")).startswith("keras.")
 
 

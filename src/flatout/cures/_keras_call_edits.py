@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import Literal
 
 import libcst as cst
 
-from flatout.cures import _trial_edit
+from flatout.cures import _frozen, _trial_edit
 from flatout.model.case import Case
 from flatout.model.evidence.program import KerasCall
 from flatout.source.editing import case_facts
 from flatout.source.editing.document import Document
+from flatout.source.editing.models import Models
 
 OFTEN = 3
 """Calls from which a line is worth a change. A scouting run sees the first few of them only."""
@@ -49,9 +51,10 @@ def _is_served(item: KerasCall, served: Served) -> bool:
     return bool(item.apart and single) and item.apart + single == item.calls
 
 
-def calls_at(document: Document, lines: set[int], method: str, case: Case) -> Iterator[cst.Call]:
+def calls_at(document: Document, lines: set[int], method: str, case: Case, path: str) -> Iterator[cst.Call]:
     """The calls on these lines. Where a line has several, none is taken if the program has a method of that name
-    itself: which of them is Keras' own cannot be told, but for `self.predict(…)` of a class that defines it."""
+    itself: which of them is Keras' own cannot be told, but for `self.predict(…)` of a class that defines it. Nor is any
+    taken if one of several objects is not known to be a model: other libraries have a `predict` as well."""
     found = [
         call
         for call in document.all(cst.Call)
@@ -61,7 +64,18 @@ def calls_at(document: Document, lines: set[int], method: str, case: Case) -> It
     for call in found:
         rivals = [other for other in found if set(document.lines(other)) & set(document.lines(call))]
         if len(rivals) == 1 or not defines(case, document.source, f"def {method}("):
-            yield call
+            alike = method.endswith("_on_batch") or len({_receiver(document, other) for other in rivals}) == 1
+            if alike or all(_is_of_model(document, other, case, path) for other in rivals):
+                yield call
+
+
+def _receiver(document: Document, call: cst.Call) -> str:
+    return document.text(call.func.value) if isinstance(call.func, cst.Attribute) else ""
+
+
+def _is_of_model(document: Document, call: cst.Call, case: Case, path: str) -> bool:
+    models = Models(_frozen.project_of(document.source, path, case))
+    return models.is_model(ast.parse(f"({_receiver(document, call)})", mode="eval").body, path, document.line(call))
 
 
 def _is_of_own_class(document: Document, called: cst.Attribute) -> bool:

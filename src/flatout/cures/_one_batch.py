@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+from flatout.cures._batch_graphs import is_of_keras
 from flatout.observe.injection import Injection
 
 PROGRESS = "its progress bars are no longer printed"
@@ -60,6 +61,13 @@ def without_callbacks(keras: ModuleType, model: Any) -> Any:
 def has_state(model: Any) -> bool:
     """Whether layers keep a state from batch to batch: the order of rows within a batch matters to them."""
     return any(getattr(layer, "stateful", False) is True for layer in model._flatten_layers())
+
+
+def logs_of_epoch(model: Any, step: str, logs: Any) -> Any:
+    """What Keras takes for them: a step of the program's own may return other values by the names of the model's
+    metrics, and then those of the metrics count."""
+    chosen = getattr(model, "_get_metrics_result_or_logs", None)
+    return logs if chosen is None or is_of_keras(getattr(type(model), step)) else chosen(logs)
 
 
 def plain_logs(logs: Mapping[str, Any]) -> dict[str, Any]:

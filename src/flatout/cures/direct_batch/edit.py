@@ -102,7 +102,7 @@ def _word_against(source: str, case: Case) -> str:
 
 def _nodes(document: Document, path: str, case: Case, kind: str) -> list[cst.Call]:
     method = f"{kind}_on_batch"
-    return list(calls_at(document, lines_of(case, path, method), method, case))
+    return list(calls_at(document, lines_of(case, path, method), method, case, path))
 
 
 def _read(document: Document, path: str, case: Case, node: cst.Call) -> _Call | str:

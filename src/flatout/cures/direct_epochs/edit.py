@@ -29,7 +29,9 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         return None
     places = (item.where for item in fits(case) if item.where is not None and item.where.line)
     lines = {where.line for where in places if where.line and case_facts.same_file(path, where.file)}
-    found = [call for call in calls_at(document, lines, "fit", case) if _is_plain(document, call)] if lines else []
+    found = (
+        [call for call in calls_at(document, lines, "fit", case, path) if _is_plain(document, call)] if lines else []
+    )
     if not found:
         return None
     name = free(document, "fit_epochs")
@@ -65,6 +67,7 @@ def _function(document: Document, name: str) -> Iterator[str]:
     yield f'{indent}"""`model.fit` where all rows are one batch: each epoch is a call of the training step."""'
     yield f"{indent}history = {history}()"
     yield f"{indent}history.set_model(model)"
+    yield f'{indent}history.set_params({{"epochs": epochs, "steps": 1}})'
     yield f"{indent}history.on_train_begin()"
     yield f"{indent}x, y = {tensors}({tensor}, (x, y))"
     yield f"{indent}model.reset_metrics()"

@@ -10,7 +10,15 @@ from typing import Any
 
 from flatout.cures._batch_graphs import BatchGraphs
 from flatout.cures._keras_arguments import caller_location
-from flatout.cures._one_batch import PROGRESS, Excluded, as_floatx, has_state, plain_logs, without_callbacks
+from flatout.cures._one_batch import (
+    PROGRESS,
+    Excluded,
+    as_floatx,
+    has_state,
+    logs_of_epoch,
+    plain_logs,
+    without_callbacks,
+)
 from flatout.cures._spec import Hooks
 from flatout.model.evidence.program import MANY_EPOCHS
 from flatout.observe.injection import Injection
@@ -78,7 +86,7 @@ class _Epochs:
             callbacks.on_train_batch_begin(0)
             logs = run()
             callbacks.on_train_batch_end(0, logs)
-            found.append(logs)
+            found.append(logs_of_epoch(model, "train_step", logs))
         for epoch, logs in enumerate(found, 1):
             history.on_epoch_end(epoch, plain_logs(logs))
         history.set_params({**(history.params or {}), "epochs": asked.epochs})

@@ -42,19 +42,27 @@ def divide(
     first, last = document.span(choice)
     if document.source[:first].rstrip().endswith("("):  # `callbacks=([board] if done else None)`
         first, last = document.source.rindex("(", 0, first), document.source.index(")", last) + 1
-    whole = f"{document.source[start:first]}{document.text(callbacks)}{document.source[last:end]}"
+    whole = f"{document.source[start:first]}{_enclosed(document, callbacks)}{document.source[last:end]}"
     whole = whole.replace(document.newline, document.newline + document.indent)
     rows = [arguments.given[name] for name in used if name in arguments.given]
     rows.sort(key=document.span)
-    update = f"{document.text(call.func.value)}.train_on_batch({', '.join(map(document.text, rows))})"
+    model = document.source[start : document.span(call.func.attr)[0]]  # with the dot, and with parentheses around it
+    update = f"{model}train_on_batch({', '.join(map(document.text, rows))})"
     branches = (whole, update) if positive else (update, whole)
     newline = f"{document.newline}{document.indentation(start)}"
     document.replace(
         start,
         end,
-        f"if {document.text(test)}:{newline}{document.indent}{branches[0]}{newline}else:"
+        f"if {_enclosed(document, test)}:{newline}{document.indent}{branches[0]}{newline}else:"
         f"{newline}{document.indent}{branches[1]}",
     )
+
+
+def _enclosed(document: Document, node: cst.BaseExpression) -> str:
+    """In parentheses, where it is a tuple, or may be on several lines because of those of the call."""
+    text = document.text(node)
+    needed = isinstance(node, cst.Tuple) or (len(document.lines(node)) > 1 and not isinstance(node, cst.List))
+    return f"({text})" if needed else text
 
 
 def _computes(document: Document, test: cst.CSTNode) -> bool:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
 from flatout.cures._keras_call_edits import Arguments, calls_at, defines, lines_of
 from flatout.cures._keras_versions import that_adds_metrics_up
+from flatout.cures._trial_edit import sources
 from flatout.cures.direct_fit import conditional_callbacks
-from flatout.cures.direct_fit.history_reads import Read, reads
+from flatout.cures.direct_fit.history_reads import Read, left_on_model, reads
 from flatout.cures.direct_predict.edit import keep_only
 from flatout.model.case import Case
 from flatout.source.editing import calls, statements
@@ -36,7 +37,8 @@ _NEUTRAL = {
 """Values that ask for nothing."""
 _NAMES = {"x": "inputs", "y": "targets", "sample_weight": "weights"}
 _AGAINST = ("def train_step(", "use_ema", "stateful=True")
-"""`train_on_batch` gives another tuple to a step of one's own, and does not write averaged weights back."""
+"""`train_on_batch` gives another tuple to a step of one's own, as `test_on_batch` does, and does not write averaged
+weights back."""
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
@@ -45,16 +47,29 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         return None
     fits, tests = lines_of(case, path, "fit"), lines_of(case, path, "evaluate")
     few, apart = lines_of(case, path, "fit", "few"), lines_of(case, path, "fit", "apart")
-    for call in calls_at(document, fits, "fit", case) if fits else ():
+    for call in _fits(document, fits, case, path):
         _train(document, call, returns_own=not that_adds_metrics_up(case))
-    for call in calls_at(document, few, "fit", case) if few else ():
+    for call in _fits(document, few, case, path):
         _train_in_parts(document, call)
-    for call in calls_at(document, apart, "fit", case) if apart else ():
+    for call in _fits(document, apart, case, path):
         conditional_callbacks.divide(document, call, _given(document, call), _USED, _DROPPED)
-    tests = set() if that_adds_metrics_up(case) else tests
-    for call in calls_at(document, tests, "evaluate", case) if tests else ():
+    if that_adds_metrics_up(case) or defines(case, source, "def test_step(self"):
+        tests = set()
+    for call in calls_at(document, tests, "evaluate", case, path) if tests else ():
         _test(document, call)
     return document.result()
+
+
+def _fits(document: Document, lines: set[int], case: Case, path: str) -> Iterator[cst.Call]:
+    """The calls on these lines whose history is not read from the model."""
+    texts = (document.source, *(text for _, text in sources(case))) if lines else ()
+    for call in calls_at(document, lines, "fit", case, path) if lines else ():
+        if not left_on_model(texts, document.text(_model(call))):
+            yield call
+
+
+def _model(call: cst.Call) -> cst.BaseExpression:
+    return call.func.value if isinstance(call.func, cst.Attribute) else call.func
 
 
 def _test(document: Document, call: cst.Call) -> None:
@@ -123,33 +138,57 @@ def _train_again(document: Document, call: cst.Call, arguments: Arguments, epoch
     kept = {name: arguments.given[name] for name in _USED if name in arguments.given}
     computed = {name: arg for name, arg in kept.items() if _within(document, arg, cst.Call)}
     unplain = any(_within(document, arg, cst.Await, cst.NamedExpr) for arg in kept.values())
-    if unplain or len(document.lines(call)) > 1 or _within(document, arguments.given["epochs"], cst.Call):
+    if unplain or _within(document, arguments.given["epochs"], cst.Call):
+        return
+    broken = len(document.lines(call)) > 1
+    if broken and not (isinstance(parent, cst.Expr) and _fits_one_line(document, call, kept)):
         return
     if computed and not isinstance(parent, (cst.Expr, cst.Assign)):
         return  # what stands in front of it in the statement would run later
     start, margin = document.span(call)[0], document.indentation(document.span(statement)[0])
-    for name, arg in computed.items():
-        new = free(document, _NAMES[name])
-        document.insert(document.span(statement)[0], f"{new} = {document.text(arg.value)}{document.newline}{margin}")
-        document.replace(*document.span(arg.value), new)
+    named = {name: free(document, _NAMES[name]) for name in computed}
+    for name, new in named.items():
+        row = f"{new} = {document.text(kept[name].value)}{document.newline}{margin}"
+        document.insert(document.span(statement)[0], row)
+    counter = _counter(document)
+    head = f"for {counter} in range({epochs}):{document.newline}{margin}{document.indent}"
+    if broken:
+        document.replace(*document.span(call), head + _on_one_line(document, call, kept, named))
+        return
+    for name, new in named.items():
+        document.replace(*document.span(kept[name].value), new)
     _rename(document, call, "train_on_batch")
     _keep(document, call, arguments, set(_USED))
     if isinstance(parent, cst.Expr):
-        document.insert(start, f"for _ in range({epochs}):{document.newline}{margin}{document.indent}")
+        document.insert(start, head)
         return
     _ask_for_values(document, arguments)
-    document.insert(start, "[")
-    document.insert(document.span(call)[1], f" for _ in range({epochs})]")
+    each = next((f"[logs[{one.key}] for logs in " for one in asked if one.of is call and not one.position), "")
+    document.insert(start, f"{each}[")
+    document.insert(document.span(call)[1], f" for {counter} in range({epochs})]")
     for one in asked:
         begin, end = document.span(one.whole)
         if one.of is call:
-            if not one.position:
-                document.insert(begin, f"[logs[{one.key}] for logs in ")
-            document.replace(document.span(call)[1], end, f"[{one.position}][{one.key}]" if one.position else "]")
+            document.replace(document.span(call)[1], end, "]" if each else f"[{one.position}][{one.key}]")
         else:
             found = document.text(one.of)
             value = f"{found}[{one.position}][{one.key}]"
             document.replace(begin, end, value if one.position else f"[logs[{one.key}] for logs in {found}]")
+
+
+def _fits_one_line(document: Document, call: cst.Call, kept: dict[str, cst.Arg]) -> bool:
+    """Whether a call of several lines has no comments, and none of its rows is on several lines."""
+    parts = (*kept.values(), _model(call))
+    return "#" not in document.text(call) and all(len(document.lines(part)) == 1 for part in parts)
+
+
+def _on_one_line(document: Document, call: cst.Call, kept: dict[str, cst.Arg], named: dict[str, str]) -> str:
+    """`named`: the names of rows that were computed above."""
+    rows = [
+        f"{name}=" * (arg.keyword is not None) + named[name] if name in named else document.text(arg)
+        for name, arg in sorted(kept.items(), key=lambda item: document.span(item[1]))
+    ]
+    return f"{_with_dot(document, call)}train_on_batch({', '.join(rows)})"
 
 
 def _train_in_parts(document: Document, call: cst.Call) -> None:
@@ -171,13 +210,12 @@ def _train_in_parts(document: Document, call: cst.Call) -> None:
     plain = all(part.replace(".", "").isidentifier() or part.isdigit() for part in (size, epochs))
     if not plain or isinstance(call.func, cst.Name):
         return
-    assert isinstance(call.func, cst.Attribute)
     start, end = document.span(call)
     margin, begin = document.indentation(start), free(document, "begin")
     depth = margin
     lines: list[str] = []
     if epochs != "1":
-        lines.append(f"for _ in range({epochs}):")
+        lines.append(f"for {_counter(document)} in range({epochs}):")
         depth += document.indent
     lines.append(f"{depth[len(margin) :]}for {begin} in range(0, len({names['x']}), {size}):")
     rows = ", ".join(
@@ -185,8 +223,20 @@ def _train_in_parts(document: Document, call: cst.Call) -> None:
         for name, value in names.items()
     )
     inner = f"{depth[len(margin) :]}{document.indent}"
-    lines.append(f"{inner}{document.text(call.func.value)}.train_on_batch({rows})")
+    lines.append(f"{inner}{_with_dot(document, call)}train_on_batch({rows})")
     document.replace(start, end, f"{document.newline}{margin}".join(lines))
+
+
+def _counter(document: Document) -> str:
+    """A name that nothing reads: `_` may be the function that translates texts."""
+    names = (node for node in ast.walk(ast.parse(document.source)) if isinstance(node, ast.Name))
+    return free(document, "turn") if any(one.id == "_" and isinstance(one.ctx, ast.Load) for one in names) else "_"
+
+
+def _with_dot(document: Document, call: cst.Call) -> str:
+    """The model as it is written, `(first or second).`"""
+    assert isinstance(call.func, cst.Attribute)
+    return document.source[document.span(call)[0] : document.span(call.func.attr)[0]]
 
 
 def _rename(document: Document, call: cst.Call, name: str) -> None:

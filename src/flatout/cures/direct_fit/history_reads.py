@@ -1,14 +1,18 @@
-"""What a program reads of the `History` that `fit` returns."""
+"""What a program reads of the `History` that `fit` returns, and leaves on the model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import libcst as cst
 
 from flatout.source.editing import calls
 from flatout.source.editing.document import FUNCTIONS, Document
+
+_OF_A_MODEL = re.compile(r"(?<!\bself)\.history\s*\.\s*(history|epoch|params)\b")
+"""`agent.model.history.history`; `self.history` is what a program has kept itself."""
 
 
 class Read(NamedTuple):
@@ -30,7 +34,9 @@ def reads(document: Document, call: cst.Call) -> list[Read] | None:
         return []
     if isinstance(parent, cst.Attribute):
         read_here = _read(document, call)
-        return [read_here] if read_here is not None else None
+        if read_here is None or document.span(read_here.whole)[0] != document.span(call)[0]:
+            return None  # there are parentheses in between: `(model.fit(x, y)).history["loss"]`
+        return [read_here]
     if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
         return None
     target = parent.targets[0].target
@@ -45,20 +51,34 @@ def reads(document: Document, call: cst.Call) -> list[Read] | None:
     return found
 
 
+def left_on_model(texts: Iterable[str], model: str) -> bool:
+    """Whether the program reads `model.history`, which `fit` sets and `train_on_batch` does not."""
+    name = model.rpartition(".")[2]
+    read = re.compile(rf"(?<!\w){re.escape(name)}\s*\.\s*history\b")
+    return any(read.search(text) or _OF_A_MODEL.search(text) for text in texts)
+
+
 def _bound_elsewhere(document: Document, target: cst.Name) -> bool:
     """Whether the name may also hold something else, which the uses then read."""
     return any(
-        isinstance(item.target, cst.Name) and item.target.value == target.value and item.target is not target
-        for item in document.all(cst.AssignTarget)
+        isinstance(document.parent(name), cst.AssignTarget) and name is not target for name in _named(document, target)
     )
 
 
-def _loads(document: Document, target: cst.Name) -> Iterator[cst.Name]:
+def _named(document: Document, target: cst.Name) -> Iterator[cst.Name]:
+    """This name, in the function that binds it; that of a module anywhere in its file."""
+    function = document.nearest(target, *FUNCTIONS)
     for name in document.all(cst.Name):
+        if name.value == target.value and (function is None or function in document.around(name)):
+            yield name
+
+
+def _loads(document: Document, target: cst.Name) -> Iterator[cst.Name]:
+    for name in _named(document, target):
         parent = document.parent(name)
-        if name.value != target.value or name is target:
+        if name is target or isinstance(parent, cst.AssignTarget):
             continue
-        if isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.Attribute) and parent.attr is name):
+        if isinstance(parent, cst.Attribute) and parent.attr is name:
             continue
         if isinstance(parent, cst.Arg) and parent.keyword is name:
             continue

@@ -9,7 +9,15 @@ from typing import Any
 
 from flatout.cures._batch_graphs import BatchGraphs
 from flatout.cures._keras_arguments import caller_location
-from flatout.cures._one_batch import PROGRESS, Excluded, as_floatx, has_state, plain_logs, without_callbacks
+from flatout.cures._one_batch import (
+    PROGRESS,
+    Excluded,
+    as_floatx,
+    has_state,
+    logs_of_epoch,
+    plain_logs,
+    without_callbacks,
+)
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 from flatout.observe.private_names import patch
@@ -69,7 +77,7 @@ class _Fit(_Short):
                 callbacks.on_train_batch_begin(number)
                 logs = run()
                 callbacks.on_train_batch_end(number, logs)
-            history.on_epoch_end(epoch, plain_logs(logs))
+            history.on_epoch_end(epoch, plain_logs(logs_of_epoch(model, "train_step", logs)))
         if isinstance(model.optimizer, self.keras.optimizers.Optimizer):
             model.optimizer.finalize_variable_values(model.trainable_weights)
         return history
@@ -81,7 +89,7 @@ class _Evaluate(_Short):
         callbacks.on_test_batch_begin(0)
         logs = runs[0]()
         callbacks.on_test_batch_end(0, logs)
-        numbers = plain_logs(logs)
+        numbers = plain_logs(logs_of_epoch(model, "test_step", logs))
         return numbers if asked.return_dict else model._flatten_metrics_in_order(numbers)
 
 

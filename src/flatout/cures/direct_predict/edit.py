@@ -13,15 +13,17 @@ from flatout.source.editing.document import Document, read
 _ORDER = ("x", "batch_size", "verbose", "steps", "callbacks")
 _DROPPED = {"batch_size", "verbose", "max_queue_size", "workers", "use_multiprocessing"}
 """They say how rows are batched, loaded and shown. The last three are those of tf_keras."""
-_OWN = "def predict_on_batch("
+_OWN = {"predict_on_batch": "def predict_on_batch(", "predict_step": "def predict_step(self"}
+"""Methods of the program that a call may lead to. A step gets a tuple from `predict_on_batch`, and arrays from
+`predict`."""
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source) if "predict" in source else None
-    if document is None or defines(case, source, _OWN):
+    if document is None or _own(case, source):
         return None
     seen = _lines(case, path)
-    for call in calls_at(document, seen, "predict", case) if seen else ():
+    for call in calls_at(document, seen, "predict", case, path) if seen else ():
         if not _against(document, call):
             _rewrite(document, call)
     return document.result()
@@ -32,9 +34,9 @@ def by_hand(source: str, path: str, case: Case) -> str | None:
     document, seen = read(source), _lines(case, path)
     if document is None or not seen:
         return None
-    if defines(case, source, _OWN):
-        return "the program has a predict_on_batch of its own"
-    taken = list(calls_at(document, seen, "predict", case))
+    if name := _own(case, source):
+        return f"the program has a {name} of its own"
+    taken = list(calls_at(document, seen, "predict", case, path))
     for line in sorted(seen):
         here = [call for call in taken if line in document.lines(call)]
         for call in here:
@@ -43,6 +45,10 @@ def by_hand(source: str, path: str, case: Case) -> str | None:
         if not here and "predict" in document.source.splitlines()[line - 1]:
             return f"line {line} calls predict several times or by another name, and which one is Keras' is not known"
     return None
+
+
+def _own(case: Case, source: str) -> str:
+    return next((name for name, text in _OWN.items() if defines(case, source, text)), "")
 
 
 def _lines(case: Case, path: str) -> set[int]:

@@ -56,9 +56,10 @@ def _install(injection: Injection, key: str) -> None:
 def _is_ready(model: Any) -> bool:
     if not getattr(model, "built", False) or getattr(model, "run_eagerly", False):
         return False
-    code = getattr(type(model).predict_on_batch, "__code__", None)
-    if code is not None and users_code.is_users(code):
-        return False  # it may do something else than `predict`
+    methods = (getattr(type(model), name, None) for name in ("predict_on_batch", "predict_step"))
+    codes = (getattr(method, "__code__", None) for method in methods)
+    if any(code is not None and users_code.is_users(code) for code in codes):
+        return False  # it may do something else than `predict`; a step gets a tuple from one, arrays from the other
     return int(getattr(model, "_steps_per_execution", None) or 1) == 1  # tf_keras would look for as many batches
 
 

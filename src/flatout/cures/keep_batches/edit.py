@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
 from flatout.cures import _frozen
 from flatout.model.case import Case
 from flatout.source.editing import arrays, calls, case_facts, imports
+from flatout.source.editing.dataflow import has_no_hash
 from flatout.source.editing.document import Document, read
 from flatout.source.editing.tf_functions import called_name
 
@@ -19,7 +22,9 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source)
     if document is None:
         return None
-    classes = {node.name.value: node for node in document.all(cst.ClassDef) if _is_data(document, node)}
+    unfit = {node.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef) and has_no_hash(node)}
+    found = (node for node in document.all(cst.ClassDef) if _is_data(document, node))
+    classes = {node.name.value: node for node in found if node.name.value not in unfit}
     wanted = {name for call in _fits(document, path, case) if (name := _class_of(document, call)) in classes}
     for name in wanted or (classes if len(classes) == 1 else ()):
         method = _method(classes[name])

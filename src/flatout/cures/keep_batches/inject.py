@@ -110,7 +110,7 @@ class Kept:
     def _keep(self, index: Any, batch: Any) -> None:
         size = sum(int(getattr(part, "nbytes", 64)) for part in _parts(batch))
         if self.bytes + size <= self.limit:
-            self.batches[index] = batch
+            self.batches[index] = _copied(batch)
             self.bytes += size
 
 
@@ -122,6 +122,16 @@ def _alike(first: Any, second: Any) -> bool:
 def _same(first: Any, second: Any) -> bool:
     one, other = np.asarray(first), np.asarray(second)
     return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
+def _copied(batch: Any) -> Any:
+    """With arrays of its own: `__getitem__` may fill the same ones for the next batch, or give views of what the
+    program changes between epochs."""
+    if isinstance(batch, np.ndarray):
+        return batch.copy(order="K")
+    if type(batch) is dict:
+        return {key: _copied(part) for key, part in batch.items()}
+    return type(batch)(map(_copied, batch)) if type(batch) in (list, tuple) else batch
 
 
 def _parts(batch: Any) -> list[Any]:

@@ -77,7 +77,7 @@ def by_hand(source: str, path: str, case: Case) -> str | None:
 def _unknown(module: ast.Module, line: int) -> str:
     name = read_elsewhere(module, line)
     if name:
-        return f"copies weights by the list {name}, which other lines read as well"
+        return f"copies weights by way of {name}, which other lines read as well"
     return (
         "sets weights to something else than those of another model, or a mixture of both whose shares add up to one: "
         "write one @tf.function that assigns all of them"

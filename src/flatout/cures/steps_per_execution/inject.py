@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -46,7 +47,7 @@ def _install(injection: Injection, key: str, fit_key: str) -> None:
 
 def batch_callback(callbacks: Any) -> str:
     """A method of the program's own callbacks that Keras calls for each batch; empty where there is none."""
-    for callback in callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]:
+    for callback in _each(callbacks):
         for name in BATCH_METHODS:
             method = getattr(callback, name, None)
             code = getattr(getattr(method, "__func__", method), "__code__", None)
@@ -55,6 +56,18 @@ def batch_callback(callbacks: Any) -> str:
                     f"{type(callback).__name__}.{name} ({users_code.absolute(code.co_filename)}:{code.co_firstlineno})"
                 )
     return ""
+
+
+def _each(callbacks: Any) -> Iterator[Any]:
+    """Those of lists in lists, and of a `CallbackList`."""
+    if isinstance(callbacks, (list, tuple)):
+        for callback in callbacks:
+            yield from _each(callback)
+        return
+    yield callbacks
+    held = getattr(callbacks, "callbacks", None)
+    if isinstance(held, (list, tuple)):
+        yield from _each(held)
 
 
 def _one_at_a_time(model: Any) -> None:

@@ -135,7 +135,8 @@ class Search:
         """A loop of the block at some depth as a step, whose iterations leave nothing behind but variables."""
         around = self._around(depth + 1)
         flow = Flow(loop.body)
-        wanted = sorted(set(flow.written) & around.live(loop.end_lineno or 0))
+        left = {*flow.written, *names_in(loop.target)}
+        wanted = sorted(left & around.live(loop.end_lineno or 0))
         if wanted:
             return Obstacle(loop.lineno, f"begins a loop whose {', '.join(wanted)} is used behind it")
         parts = Split((), (loop,), ())

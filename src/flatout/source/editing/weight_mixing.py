@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from flatout.source.editing.dataflow import names_in
+from flatout.source.editing.dataflow import FUNCTIONS, arguments, bound_in, names_in
 from flatout.source.editing.weight_expressions import (
     Elements,
     Mixture,
@@ -26,6 +26,7 @@ from flatout.source.editing.weight_expressions import (
 _UNNAMED = ""
 """The name of a list that is made where it is set."""
 _ASSIGNS = ("assign", "assign_add", "assign_sub")
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @dataclass(frozen=True)
@@ -264,16 +265,41 @@ def _named(statement: ast.stmt) -> tuple[str, ast.expr] | None:
 
 
 def _names_read_elsewhere(group: Group, module: ast.Module) -> set[str]:
-    """Lists of weights that other statements of the same function use."""
+    """Lists of weights that other statements of the same function use, and names of loops that they read afterwards."""
     inside = group.lines
     functions = [n for n in ast.walk(module) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
     around = [f for f in functions if f.lineno < inside[0] and inside[-1] <= (f.end_lineno or 0)]
     scope: ast.AST = min(around, key=lambda f: (f.end_lineno or 0) - f.lineno) if around else module
-    return {
-        node.id
+    loaded = [
+        node
         for node in ast.walk(scope)
-        if isinstance(node, ast.Name)
-        and node.id in group.names
-        and isinstance(node.ctx, ast.Load)
-        and node.lineno not in inside
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.lineno not in inside
+    ]
+    looped = _names_of_loops(scope, inside) - group.names
+    own = {name: _where_bound_again(scope, name, inside) for name in looped}
+    return {
+        node.id for node in loaded if node.id in group.names or (node.id in looped and id(node) not in own[node.id])
     }
+
+
+def _names_of_loops(scope: ast.AST, inside: range) -> set[str]:
+    """What the loops of these lines leave behind."""
+    loops = (node for node in ast.walk(scope) if isinstance(node, ast.For) and node.lineno in inside)
+    return {name for loop in loops for name in names_in(loop.target)}
+
+
+def _where_bound_again(scope: ast.AST, name: str, inside: range) -> set[int]:
+    """The nodes, by identity, that read what another loop, a comprehension or a function of its own gives the name."""
+    found: set[int] = set()
+    for node in ast.walk(scope):
+        if isinstance(node, ast.For):
+            bound = name in names_in(node.target) and not node.lineno <= inside[0] <= (node.end_lineno or 0)
+        elif isinstance(node, _COMPREHENSIONS):
+            bound = any(name in names_in(part.target) for part in node.generators)
+        elif isinstance(node, (*FUNCTIONS, ast.Lambda)) and node is not scope:
+            bound = name in arguments(node) or (not isinstance(node, ast.Lambda) and name in bound_in(node.body))
+        else:
+            continue
+        if bound:
+            found |= {id(inner) for inner in ast.walk(node)}
+    return found
