@@ -22,7 +22,7 @@ from flatout.trial.whole_run import Run
 from flatout.tune.clock import Clock
 from flatout.tune.confirmation import _deadline
 from flatout.tune.fresh_processes import FreshProcesses
-from flatout.tune.whole_runs import FURTHER, MOST_PAIRS, Fallen, Saving, Unseen, measure
+from flatout.tune.whole_runs import FURTHER, MOST_PAIRS, Fallen, GaveUp, Saving, Unseen, measure
 
 SAVING = Saving(0.010, Interval(5.0, 4.0, 6.0))
 """A step takes 10 ms, and took 50."""
@@ -134,6 +134,18 @@ def test_a_program_that_fails_by_itself_may_fail_with_the_patch_too():
     assert found.speedup is not None
     assert found.speedup.ratio == pytest.approx(2.0)
     assert found.note == "both end with exit code 1"
+
+
+def test_a_lever_that_gives_up_in_a_program_that_fails_by_itself_is_no_claim():
+    bad = Run(9.0, 1, 300, last_line="OSError: no space", gave_up="cache gave up: a second pass differs")
+    original = Run(18.0, 1, 300, last_line="OSError: no space")
+    with pytest.raises(GaveUp, match="a second pass differs"):
+        measure(runner([bad], [original]), SAVING, soon(999), True)
+    with pytest.raises(GaveUp, match="a second pass differs"):
+        measure(runner([replace(bad, gave_up=""), bad], [original]), SAVING, soon(999), True)
+    with pytest.raises(Fallen, match="no space") as fallen:
+        measure(runner([bad], [replace(original, exit_code=0)]), SAVING, soon(999), True)
+    assert not isinstance(fallen.value, GaveUp), "that it fails where it did not is what matters"
 
 
 def test_an_error_may_name_another_number():
