@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from flatout.measure.parity import Parity
-from flatout.measure.race import Exit, Rules
+from flatout.measure.race import Exit, Rules, Verdict
 from flatout.model.case import Case, Finding, Fix, Interval, Trial, Where
 from flatout.report.progress import Progress
 from flatout.trial.child_process import Launch
@@ -17,6 +17,7 @@ from flatout.tune import confirmation as confirmations
 from flatout.tune import parity
 from flatout.tune.by_hand import by_hand
 from flatout.tune.clock import Clock
+from flatout.tune.conclusions import is_open
 from flatout.tune.confirmation import Confirmation, sets_to_race, without_one
 from flatout.tune.contestant import Block, Contestant
 from flatout.tune.journal import Journal
@@ -130,6 +131,22 @@ def test_a_lever_that_adds_little_has_to_in_other_processes_as_well(
     assert ((A, B) in ordered) == (claimed == (A, B))
     both = next(one for one in confirmation.context.trials.found if one.levers == (A, B))
     assert both.note == ("" if claimed == (A, B) else "no faster than without cache")
+
+
+@pytest.mark.parametrize("shown", [None, Interval(2.0, 0.9, 2.2)], ids=["too few rounds", "a wide interval"])
+def test_what_its_own_rounds_have_not_shown_stays_open(confirmation, tmp_path, shown):
+    rounds = 2 if shown is None else 9
+    faster = replace(raced(confirmation, 0.005, A), status="noise", speedup=shown, rounds=rounds)
+    confirmation.raced[A,].blocks = [Block([0.005] * 8, 8, 0.1)] * rounds
+    confirmation.raced[A,].verdict = Verdict("noise", shown, rounds=rounds)
+    confirmation.context.trials.found[:] = [Trial((A,), "won", Interval(2.0, 1.9, 2.1), "exact"), faster]
+    confirmation.context.races = []
+    race = Renewed(tmp_path, [])
+    race.contestants.append(confirmation.raced[A,])
+    assert race.claim(confirmation.raced[A,]).status == "won", "as far as the prior goes"
+    assert confirmation._in_fresh_processes(race, []) == []
+    assert confirmation.context.trials.found[-1] == faster
+    assert is_open(faster)
 
 
 def test_a_lever_that_adds_much_is_not_raced_without(confirmation):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from flatout.measure.interval import confidence_for
 from flatout.measure.race import WORTH, Verdict
 from flatout.model.case import Trial
+from flatout.tune.conclusions import is_faster
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
 from flatout.tune.race import OVERTIME_SECONDS, Race
@@ -83,7 +84,10 @@ class FreshProcesses:
 
 
 def _settled(trial: Trial, verdict: Verdict, one: Contestant) -> Trial:
-    """Numbers that differ, and what failed, stay as they are."""
+    """Numbers that differ, and what failed, stay as they are. So does what its own rounds have not shown: an interval
+    beyond the noise would close a trial that nothing has confirmed."""
+    if verdict.status == "won" and trial.status == "noise" and not is_faster(trial):
+        return trial
     fell = trial.status == "won" and verdict.status != "won"
     return replace(
         trial,
