@@ -160,10 +160,11 @@ def test_what_is_within_the_noise_of_whole_runs_is_not_claimed(tmp_path, monkeyp
     [
         ("no time left for it", [], 60.0, [()]),
         ("it does not fit", ["xla"], 60.0, [("xla",)]),
+        ("it does not fit", ["extract-step", "function", "xla"], 60.0, [("extract-step", "xla")]),
         ("it does not fit", [], 60.0, []),
         ("no time left for it", [], 2.0, []),
     ],
-    ids=["waiting", "refuted", "decided", "too-late"],
+    ids=["waiting", "refuted", "excluded-by-the-refuted", "decided", "too-late"],
 )
 def test_steps_have_the_time_that_others_leave(monkeypatch, skipped, winners, left, rounds):
     trials = SimpleNamespace(skipped={"bf16": skipped}, found=[])
