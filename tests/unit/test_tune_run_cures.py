@@ -361,6 +361,17 @@ def test_a_program_that_was_edited_while_it_was_tuned_has_no_claim(tmp_path, mon
     assert case.verdict.startswith("Undecided: train.py was changed while it was tuned. Decide it: flatout tune")
 
 
+def test_a_tune_that_is_not_decided_asks_for_more_time_than_it_had(tmp_path):
+    made = Tuner(TuneRequest("train", module=True), tmp_path, Progress(60.0, quiet=True))
+    made.context.journal.begin(["python", "-m", "train"], str(tmp_path))
+    made.context.case = Case("tune", steps=Steps(100, "batches", Distribution(10.0, 9.0, 11.0, 10.0)))
+    made.context.trials.found.append(Trial(("prefetch",), "noise", rounds=2))
+    assert "--budget 16m" in made._conclude().verdict
+    assert made.context.clock.extend(45.0), "starts are slow: 21 minutes"
+    assert "--budget 42m" in made._conclude().verdict
+    made.context.close()
+
+
 FEWER_UPDATES = Parity("failed", None, "the program makes 50 steps where it made 100")
 
 

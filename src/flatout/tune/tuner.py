@@ -157,7 +157,8 @@ class Tuner:
             notes=(*case.notes, *context.notes, *disturbed(race.taken for race in context.races)),
             logdir="scout-1/trace" if case.logdir else None,
         )
-        case = concluded(case, context.request, context.problem, context.stopped)
+        had = replace(context.request, budget=context.clock.budget)  # more than was asked for, where starts are slow
+        case = concluded(case, had, context.problem, context.stopped)
         if claim is None or case.conclusion is None:
             return case
         return replace(case, conclusion=replace(case.conclusion, by_hand=claim.by_hand))
