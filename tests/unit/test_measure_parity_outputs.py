@@ -91,6 +91,16 @@ def test_elements_that_are_no_numbers_in_both_hide_nothing(base: Numbers, tmp_pa
     assert whole.compare(blown, base).verdict == "failed"
 
 
+def test_what_one_run_has_not_put_out_as_a_whole_does_not_count_as_compared(tmp_path: Path) -> None:
+    rows = made()[:200]
+    first, longer = (replace(seen(tmp_path / f"{n}", rows[:n]), made=4, ended=False) for n in (120, 200))
+    found = whole.compare(longer, first)
+    assert found.extent is not None
+    assert found.sentence.startswith("512 elements of outputs"), "of 600, in stretches of 256"
+    short = whole.compare(longer, replace(seen(tmp_path / "50", rows[:50]), made=4, ended=False))
+    assert short.verdict == "unknown"
+
+
 def test_rounding_is_no_fault(base: Numbers, tmp_path: Path) -> None:
     shaken = made() * (1 + 1e-6 * np.random.default_rng(1).normal(size=(ROWS, CLASSES))).astype(np.float32)
     assert whole.compare(base, seen(tmp_path / "run", shaken)).verdict == "reassociated"
