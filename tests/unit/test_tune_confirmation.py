@@ -20,6 +20,7 @@ from flatout.tune.clock import Clock
 from flatout.tune.conclusions import is_open
 from flatout.tune.confirmation import Confirmation, sets_to_race, without_one
 from flatout.tune.contestant import Block, Contestant
+from flatout.tune.context import Context
 from flatout.tune.journal import Journal
 from flatout.tune.race import Race, calls_of, warm_steps_of
 from flatout.tune.starter import Starter
@@ -247,6 +248,22 @@ def test_blocks_fit_between_the_warm_up_and_the_end_of_a_short_program(tmp_path,
     race.adjust([])
     assert baselines[0].steps == block
     assert baselines[0].calls <= block
+
+
+def test_a_lever_with_which_the_program_makes_few_steps_does_not_make_it_a_short_one(tmp_path):
+    baselines = [Contestant(Launch(()), name, warm_seconds=0.001, steps=300, done=40) for name in "ab"]
+    few = Contestant(Launch(()), "few", (A,), exit=Exit("ended", "too few to time it"), ended_after=3)
+    race = Race(baselines, Starter(tmp_path, None))  # type: ignore[arg-type]
+    race.adjust([few])
+    assert (race.steps_of_program, baselines[0].steps) == (None, 300)
+    context = SimpleNamespace(ended_after=None)
+    assert not Context.learn_of(context, [few], made=40)  # type: ignore[arg-type]
+    assert context.ended_after is None
+    late = Contestant(Launch(()), "late", (A,), ended_after=45)
+    assert Context.learn_of(context, [few, late], made=40), "it ends before it is warm with a lever"  # type: ignore[arg-type]
+    assert context.ended_after == 45
+    race.adjust([late])
+    assert race.steps_of_program == 45, "it goes on, and is started again"
 
 
 def test_a_confirmation_runs_over_its_time_only_where_that_is_short(tmp_path):

@@ -33,7 +33,7 @@ class FakeRace:
     gains: dict[str, Interval]
     start_seconds: float = 1.0
     ran: list[tuple[str, ...]] = field(default_factory=list)
-    baselines: list[Any] = field(default_factory=lambda: [SimpleNamespace(active=True)])
+    baselines: list[Any] = field(default_factory=lambda: [SimpleNamespace(active=True, done=9)])
 
     def start(self, contestants: list[Any]) -> None: ...
 
@@ -80,7 +80,7 @@ def explored(
         progress=progress,
         varies=False,
         seconds_of_program=seconds,
-        learn_of=lambda contestants: False,
+        learn_of=lambda contestants, made: False,
         race=lambda launch: race,
         contestant=lambda levers: SimpleNamespace(
             levers=levers, title=levers[-1], exit=Exit("decided"), verdict=Verdict("won")

@@ -156,7 +156,7 @@ class Exploration:
         if context.varies:
             race.rewind()
         race.start(contestants)
-        if context.learn_of(contestants):
+        if context.learn_of(contestants, max((one.done for one in race.baselines), default=0)):
             assert context.ended_after is not None
             race.shorten(context.ended_after)
             contestants = [context.contestant((*self.base, text)) for text in levers]
