@@ -109,6 +109,17 @@ def test_a_long_program_is_estimated_and_says_so():
     assert cut.note == "stopped after 45 s and 1000 steps, as the time was up"
 
 
+def test_no_run_is_estimated_to_gain_more_than_its_steps():
+    """The first steps, which were raced, may be the slow ones."""
+    for importing in (0.0, 4.0):
+        guess = measure(runner([Run(8.0, 0, 1000, importing, looping=3.0)], []), SAVING, soon(1), patched=True)
+        assert guess.estimated
+        assert guess.speedup is not None
+        assert guess.after_imports is not None
+        assert guess.after_imports.ratio == pytest.approx(5.0)
+        assert guess.speedup.ratio == pytest.approx((8.0 + 4 * (8.0 - importing)) / 8.0)
+
+
 def test_a_crash_after_training_makes_the_claim_fall():
     with pytest.raises(Fallen, match="IndexError: pop from empty list"):
         measure(

@@ -207,7 +207,8 @@ def _estimated(changed: Run, saving: Saving | None, patched: bool, note: str) ->
     """By the share of the steps: what is not a step takes as long as before."""
     speedup, after_imports, before, tenfold = None, None, None, None
     if saving is not None and changed.steps:
-        step = saving.step_seconds
+        # Steps of the race may be slower than those of the run: all of them together take no longer than it does.
+        step = min(saving.step_seconds, max(changed.seconds - changed.importing, 0.0) / changed.steps)
         low, before, high = (
             changed.seconds + changed.steps * step * (ratio - 1)
             for ratio in (saving.speedup.low, saving.speedup.ratio, saving.speedup.high)
