@@ -150,6 +150,23 @@ def test_what_its_own_rounds_have_not_shown_stays_open(confirmation, tmp_path, s
     assert is_open(faster)
 
 
+def test_what_was_not_started_anew_has_the_interval_of_single_processes(confirmation, tmp_path, monkeypatch):
+    """Though the race has several groups of rounds: it was rewound where steps differ from each other."""
+    raced(confirmation, 0.005, A)
+    monkeypatch.setattr(confirmation, "_with_patch", lambda levers: [])
+    narrow = Interval(2.0, 1.99, 2.01)
+    one = confirmation.raced[A,]
+    one.verdict = Verdict("won", narrow, rounds=9)
+    confirmation.context.races, confirmation.context.clock = [], Clock(60.0)
+    race = Renewed(tmp_path, [])
+    race.contestants.append(one)
+    race.groups = [0, 4]
+    assert confirmation._in_fresh_processes(race, [(A,)]) == [(A,)]
+    (settled,) = confirmation.context.trials.found
+    assert settled.status == "won"
+    assert settled.speedup == race.claim(one).speedup != narrow
+
+
 def test_a_lever_that_adds_much_is_not_raced_without(confirmation):
     raced(confirmation, 0.00150, A, B)
     raced(confirmation, 0.00200, A)
