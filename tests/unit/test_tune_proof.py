@@ -16,7 +16,7 @@ from flatout.model.case import Case, Proof
 from flatout.observe.levers import LeverReport
 from flatout.report.progress import Progress
 from flatout.report.proof_text import told
-from flatout.trial.child_process import Launch
+from flatout.trial.child_process import Ended, Launch
 from flatout.tune import proof
 from flatout.tune.proof import Followed, Proving
 
@@ -169,6 +169,18 @@ def test_a_program_that_fails_by_itself_is_no_difference_of_the_cure(
     monkeypatch.setattr(Made, "advance", fails)
     found, _ = prove({})
     assert (found.outcome, found.compared) == ("not-shown", "as it is, the program failed: OSError")
+
+
+def test_a_run_that_was_killed_while_it_stood_still_has_failed() -> None:
+    class Killed:
+        ended_well = False
+
+        def go(self, *args: int) -> None:
+            raise Ended("the program failed: exit code -9")
+
+    one = Followed(Killed())  # type: ignore[arg-type]
+    one.advance(8)
+    assert (one.ended, one.failed) == (True, "the program failed: exit code -9")
 
 
 def test_an_interrupt_keeps_what_was_compared(prove: Any) -> None:

@@ -48,9 +48,12 @@ class Followed:
         return one
 
     def advance(self, steps: int) -> None:
+        def made() -> int:
+            self.child.go(steps, 1)  # it may have been killed while it stood still
+            return self.child.block(LONGEST_SECONDS).steps
+
         if not self.ended:
-            self.child.go(steps, 1)
-            self._wait(lambda: self.child.block(LONGEST_SECONDS).steps)
+            self._wait(made)
 
     def _wait(self, answer: Callable[[], int]) -> None:
         try:
