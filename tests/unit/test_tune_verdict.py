@@ -205,6 +205,17 @@ def test_a_cure_with_which_the_program_breaks_is_not_called_nothing():
     assert "by hand: Decorate the step" in told
 
 
+def test_levers_that_fail_together_are_not_decided_by_that():
+    cache = replace(trial(), levers=("cache",))
+    together = replace(trial("failed", stage="combination", note="MemoryError"), levers=("xla", "cache"), speedup=None)
+    alone = replace(trial("noise", stage="combination"), speedup=SAME)
+    word, told = outcome(case(trial(), cache, together, alone))
+    assert word == "undecided"
+    assert told.startswith("Undecided: cache was faster, and there was no time to confirm it.")
+    word, told = outcome(case(trial(), cache, together, alone, replace(alone, levers=("cache",))))
+    assert word == "done"
+
+
 def test_a_confirmation_that_did_not_answer_in_time_decides_nothing():
     """Ten other programs had the processors: that is no other result."""
     late = Trial(("xla",), "timeout", None, stage="combination", note="no answer in 116 s, starting up")

@@ -186,9 +186,10 @@ def _left_open(case: Case, tried: Sequence[Trial]) -> list[str]:
 
 def _unconfirmed(tried: Sequence[Trial]) -> Iterator[str]:
     """Levers that have won alone, of which no confirmation was finished. One that did not answer in time on a machine
-    that others use shows nothing."""
-    every = (trial for trial in tried if trial.stage == "combination")
-    decided = [trial for trial in every if not trial.undecided and trial.status != "timeout"]
+    that others use shows nothing, and several with which the program fails show nothing of each."""
+    every = [trial for trial in tried if trial.stage == "combination" and not trial.undecided]
+    fell = [trial for trial in every if trial.status == "failed" and len(trial.levers) > 1]
+    decided = [trial for trial in every if trial.status != "timeout" and trial not in fell]
     confirmed = {text for trial in decided for text in trial.levers}
     won = [trial for trial in tried if trial.stage == "single" and trial.status == "won"]
     names = [shown(one.levers) for one in won if keeps_the_numbers(one.equivalence) and not confirmed & {*one.levers}]
