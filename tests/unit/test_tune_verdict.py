@@ -171,6 +171,12 @@ def test_done_says_how_that_is_known():
     assert outcome(case())[0] == "done", "no finding, no lever that changes anything"
 
 
+def test_done_names_what_failed_and_what_did_not_answer():
+    fell = [Trial(("xla",), "failed"), Trial(("prefetch",), "timeout"), Trial(("onednn",), "failed")]
+    assert "(xla, onednn failed; prefetch did not answer in time)" in outcome(case(CLOSED, *fell))[1]
+    assert "(xla failed)" in outcome(case(CLOSED, fell[0]))[1]
+
+
 def test_a_gain_that_the_confirmation_did_not_show_is_not_passed_over():
     word, told = outcome(case(trial(), Trial(("xla",), "noise", SAME, "exact", stage="combination", rounds=9), CLOSED))
     assert word == "done"

@@ -289,8 +289,10 @@ def _by_trials(tried: Sequence[Trial]) -> Iterator[str]:
     if not singles:
         return
     most = f", and none can give more than {max(highest, 1.0):.2f} ×" if highest else ""
-    failed = [shown(trial.levers) for trial in singles if trial.status == "failed"]
-    broken = f" ({', '.join(failed)} failed)" if failed else ""
+    ends = {"failed": "failed", "timeout": "did not answer in time"}
+    fell = {how: [shown(one.levers) for one in singles if one.status == status] for status, how in ends.items()}
+    told = "; ".join(f"{', '.join(names)} {how}" for how, names in fell.items() if names)
+    broken = f" ({told})" if told else ""
     others = "other changes" if won else "changes"
     yield f"of {len(singles)} {others} tried, none was faster beyond the noise{most}{broken}"
 
