@@ -102,7 +102,7 @@ class SimulatedTune:
             request=TuneRequest("train.py", levers=tuple(levers)), directory=Path("."), progress=progress,
             launch=Launch(()), clock=clock, journal=journal, trials=self.trials, case=Case("tune"),
             races=self.races, notes=[], ended_after=None, varies=False, race=self._race, contestant=self._contestant,
-            patched=self._patched, alive_at_once=lambda race: 12, learn_of=lambda contestants: False,
+            patched=self._patched, alive_at_once=lambda race: 12, learn_of=lambda contestants, made: False,
             combinable=lambda text: True, steps_of_program=None,
             seconds_of_program=None,
         )  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from flatout.measure.parity import Numbers, whole
+from flatout.measure.parity.numbers import Digest, Weights
 from flatout.trial.child.values import Values
 
 ROWS, CLASSES = 60_000, 5
@@ -89,6 +90,27 @@ def test_elements_that_are_no_numbers_in_both_hide_nothing(base: Numbers, tmp_pa
         found = whole.compare(blown, seen(tmp_path / f"{place}{value}", other))
         assert found.verdict in ("precision", "failed"), (place, value, found)
     assert whole.compare(blown, base).verdict == "failed"
+
+
+def test_what_one_run_has_not_put_out_as_a_whole_does_not_count_as_compared(tmp_path: Path) -> None:
+    rows = made()[:200]
+    first, longer = (replace(seen(tmp_path / f"{n}", rows[:n]), made=4, ended=False) for n in (120, 200))
+    found = whole.compare(longer, first)
+    assert found.extent is not None
+    assert found.sentence.startswith("512 elements of outputs"), "of 600, in stretches of 256"
+    short = whole.compare(longer, replace(seen(tmp_path / "50", rows[:50]), made=4, ended=False))
+    assert short.verdict == "unknown"
+
+
+def test_variables_that_never_move_do_not_stand_for_outputs_that_were_not_compared() -> None:
+    def predicts(**outputs: float) -> Numbers:
+        still = {count: {0: Weights("float32 (3,)", 7, np.ones(3, np.float32))} for count in (1, 2, 4)}
+        digests = {name: Digest(256, 9, np.array([[value, 9.0, 0.0]])) for name, value in outputs.items()}
+        return Numbers(still, digests=digests, made=4, ended=True)
+
+    found = whole.compare(predicts(one=1.0, two=2.0), predicts(three=5.0, four=6.0))
+    assert (found.verdict, found.sentence) == ("unknown", "no number was seen in both")
+    assert whole.compare(predicts(one=1.0, two=2.0), predicts(one=1.0, two=2.0)).verdict == "exact"
 
 
 def test_rounding_is_no_fault(base: Numbers, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from flatout.measure.parity import Parity
-from flatout.measure.race import Exit, Rules
+from flatout.measure.race import Exit, Rules, Verdict
 from flatout.model.case import Case, Finding, Fix, Interval, Trial, Where
 from flatout.report.progress import Progress
 from flatout.trial.child_process import Launch
@@ -17,8 +17,10 @@ from flatout.tune import confirmation as confirmations
 from flatout.tune import parity
 from flatout.tune.by_hand import by_hand
 from flatout.tune.clock import Clock
+from flatout.tune.conclusions import is_open
 from flatout.tune.confirmation import Confirmation, sets_to_race, without_one
 from flatout.tune.contestant import Block, Contestant
+from flatout.tune.context import Context
 from flatout.tune.journal import Journal
 from flatout.tune.race import Race, calls_of, warm_steps_of
 from flatout.tune.starter import Starter
@@ -132,6 +134,39 @@ def test_a_lever_that_adds_little_has_to_in_other_processes_as_well(
     assert both.note == ("" if claimed == (A, B) else "no faster than without cache")
 
 
+@pytest.mark.parametrize("shown", [None, Interval(2.0, 0.9, 2.2)], ids=["too few rounds", "a wide interval"])
+def test_what_its_own_rounds_have_not_shown_stays_open(confirmation, tmp_path, shown):
+    rounds = 2 if shown is None else 9
+    faster = replace(raced(confirmation, 0.005, A), status="noise", speedup=shown, rounds=rounds)
+    confirmation.raced[A,].blocks = [Block([0.005] * 8, 8, 0.1)] * rounds
+    confirmation.raced[A,].verdict = Verdict("noise", shown, rounds=rounds)
+    confirmation.context.trials.found[:] = [Trial((A,), "won", Interval(2.0, 1.9, 2.1), "exact"), faster]
+    confirmation.context.races = []
+    race = Renewed(tmp_path, [])
+    race.contestants.append(confirmation.raced[A,])
+    assert race.claim(confirmation.raced[A,]).status == "won", "as far as the prior goes"
+    assert confirmation._in_fresh_processes(race, []) == []
+    assert confirmation.context.trials.found[-1] == faster
+    assert is_open(faster)
+
+
+def test_what_was_not_started_anew_has_the_interval_of_single_processes(confirmation, tmp_path, monkeypatch):
+    """Though the race has several groups of rounds: it was rewound where steps differ from each other."""
+    raced(confirmation, 0.005, A)
+    monkeypatch.setattr(confirmation, "_with_patch", lambda levers: [])
+    narrow = Interval(2.0, 1.99, 2.01)
+    one = confirmation.raced[A,]
+    one.verdict = Verdict("won", narrow, rounds=9)
+    confirmation.context.races, confirmation.context.clock = [], Clock(60.0)
+    race = Renewed(tmp_path, [])
+    race.contestants.append(one)
+    race.groups = [0, 4]
+    assert confirmation._in_fresh_processes(race, [(A,)]) == [(A,)]
+    (settled,) = confirmation.context.trials.found
+    assert settled.status == "won"
+    assert settled.speedup == race.claim(one).speedup != narrow
+
+
 def test_a_lever_that_adds_much_is_not_raced_without(confirmation):
     raced(confirmation, 0.00150, A, B)
     raced(confirmation, 0.00200, A)
@@ -230,6 +265,22 @@ def test_blocks_fit_between_the_warm_up_and_the_end_of_a_short_program(tmp_path,
     race.adjust([])
     assert baselines[0].steps == block
     assert baselines[0].calls <= block
+
+
+def test_a_lever_with_which_the_program_makes_few_steps_does_not_make_it_a_short_one(tmp_path):
+    baselines = [Contestant(Launch(()), name, warm_seconds=0.001, steps=300, done=40) for name in "ab"]
+    few = Contestant(Launch(()), "few", (A,), exit=Exit("ended", "too few to time it"), ended_after=3)
+    race = Race(baselines, Starter(tmp_path, None))  # type: ignore[arg-type]
+    race.adjust([few])
+    assert (race.steps_of_program, baselines[0].steps) == (None, 300)
+    context = SimpleNamespace(ended_after=None)
+    assert not Context.learn_of(context, [few], made=40)  # type: ignore[arg-type]
+    assert context.ended_after is None
+    late = Contestant(Launch(()), "late", (A,), ended_after=45)
+    assert Context.learn_of(context, [few, late], made=40), "it ends before it is warm with a lever"  # type: ignore[arg-type]
+    assert context.ended_after == 45
+    race.adjust([late])
+    assert race.steps_of_program == 45, "it goes on, and is started again"
 
 
 def test_a_confirmation_runs_over_its_time_only_where_that_is_short(tmp_path):

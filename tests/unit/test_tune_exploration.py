@@ -33,7 +33,7 @@ class FakeRace:
     gains: dict[str, Interval]
     start_seconds: float = 1.0
     ran: list[tuple[str, ...]] = field(default_factory=list)
-    baselines: list[Any] = field(default_factory=lambda: [SimpleNamespace(active=True)])
+    baselines: list[Any] = field(default_factory=lambda: [SimpleNamespace(active=True, done=9)])
 
     def start(self, contestants: list[Any]) -> None: ...
 
@@ -67,7 +67,8 @@ def explored(
     clock, seconds = Clock(more.pop("budget", 480.0)), more.pop("seconds", 10.0)
     findings = more.pop("findings", (FIRST,))
     clock.for_run, run = more.pop("for_run", 0.0), more.pop("run", None)
-    planned = Plan(("prefetch", "xla", "cache", "onednn"), (("threads", "one core"),))
+    refuted = more.pop("refuted", ())
+    planned = more.pop("planned", Plan(("prefetch", "xla", "cache", "onednn"), (("threads", "one core"),)))
     monkeypatch.setattr(explorations.plan, "make", lambda *args: planned)
     context = SimpleNamespace(
         request=TuneRequest("train.py", **more),
@@ -79,7 +80,7 @@ def explored(
         progress=progress,
         varies=False,
         seconds_of_program=seconds,
-        learn_of=lambda contestants: False,
+        learn_of=lambda contestants, made: False,
         race=lambda launch: race,
         contestant=lambda levers: SimpleNamespace(
             levers=levers, title=levers[-1], exit=Exit("decided"), verdict=Verdict("won")
@@ -87,7 +88,7 @@ def explored(
         alive_at_once=lambda race: 3,
         combinable=lambda text: True,
     )
-    return Exploration(context).run(), race, context  # type: ignore[arg-type]
+    return Exploration(context, refuted).run(), race, context  # type: ignore[arg-type]
 
 
 def test_what_a_finding_names_is_tried_first_then_bounds_then_the_others(tmp_path, monkeypatch):
@@ -170,6 +171,21 @@ def test_what_was_ahead_when_the_time_was_up_is_confirmed_where_nothing_has_won(
     (tmp_path / "some").mkdir()
     assert explored(tmp_path / "none", monkeypatch, {})[0] == ["xla"]
     assert explored(tmp_path / "some", monkeypatch, {"onednn": FASTER})[0] == ["onednn"]
+
+
+def test_what_was_refuted_leaves_its_place_to_the_next_that_was_ahead(tmp_path, monkeypatch):
+    promising = {("xla",): 1.7, ("cache",): 1.2}
+    monkeypatch.setattr(FakeTrials, "__post_init__", lambda self: setattr(self, "promising", promising))
+    assert explored(tmp_path, monkeypatch, {}, refuted=("xla",))[0] == ["cache"]
+
+
+def test_what_was_refuted_is_not_tried_again_by_itself(tmp_path, monkeypatch):
+    open_ended = Trial(("xla",), "noise", rounds=4, stage="single")
+    monkeypatch.setattr(FakeTrials, "__post_init__", lambda self: setattr(self, "found", [open_ended]))
+    planned = Plan(("prefetch",), ())
+    winners, race, _ = explored(tmp_path, monkeypatch, {}, refuted=("xla",), planned=planned)
+    assert not any("xla" in levers for levers in race.ran)
+    assert not winners
 
 
 def test_time_that_decides_what_is_ahead_is_not_spent_on_what_no_finding_names(tmp_path, monkeypatch):

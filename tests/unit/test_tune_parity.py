@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 
 from flatout.measure.parity import Numbers
 from flatout.model.case import Trial
-from flatout.trial.child_process import Launch
+from flatout.trial.child_process import Ended, Launch
 from flatout.tune import parity
 from flatout.tune.conclusions import not_as_promised
 
@@ -115,6 +116,7 @@ def test_two_seeds_run_at_a_time_where_one_side_is_known(monkeypatch: pytest.Mon
         place = tmp_path / parity.key_of(replace(BASE, seed=seed, perturbed=True, kept=""))
         place.mkdir()
         (place / parity.FILE).touch()
+        (place / parity.LEVERS).touch()
     ours, theirs = apart.seeds()
     assert [sorted({seed for seed, _ in turn}) for turn in asked] == [[1], [2], [3, 4], [5], [6]]  # type: ignore[type-var]
     assert len(ours) == len(theirs) == parity.SEEDS
@@ -166,6 +168,34 @@ def test_a_run_without_its_lever_shows_nothing(
     assert found is not None
     assert found.verdict == "unknown"
     assert "function=parts" in found.sentence
+
+
+def test_a_run_that_was_interrupted_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    begun: list[Path] = []
+
+    class Child:
+        def __init__(self, launch: Launch, directory: Path, *of_starter: Any) -> None:
+            self.directory, self.levers = directory, {}
+            begun.append(directory)
+
+        def warm(self, seconds: float) -> None:
+            self.directory.mkdir(exist_ok=True)
+            assert not (self.directory / parity.FILE).exists(), "what it computes is not mixed with the old one"
+            (self.directory / parity.FILE).touch()  # it is written block by block
+            if len(begun) == 1:
+                raise KeyboardInterrupt
+            raise Ended("the program ended")
+
+        def end(self) -> None: ...
+
+    monkeypatch.setattr(parity, "ChildProcess", Child)
+    monkeypatch.setattr(parity, "_load", lambda directories: directories[0].name)
+    starter: Any = SimpleNamespace(watchdog=None, fork_servers=None)
+    with pytest.raises(KeyboardInterrupt):
+        parity._Apart(tmp_path, starter, BASE, TRIAL).numbers((BASE, ""))
+    for _ in range(2):
+        assert parity._Apart(tmp_path, starter, BASE, TRIAL).numbers((BASE, "")) == [parity.key_of(BASE)]
+    assert begun == [tmp_path / parity.key_of(BASE)] * 2, "once more, and then no more"
 
 
 def test_another_edit_in_the_same_file_is_another_run(tmp_path: Path) -> None:

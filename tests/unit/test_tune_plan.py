@@ -47,6 +47,12 @@ def test_semantic_levers_are_left_out_unless_allowed():
     assert plan.make(case(), named=["placebo"]).levers == ("placebo",)
 
 
+def test_a_lever_that_is_named_with_several_settings_is_tried_with_each():
+    named = ["steps-per-execution=8", "prefetch", "steps-per-execution=16", "steps-per-execution=8"]
+    made = plan.make(case(), named=named)
+    assert [text for text in made.levers if text != "prefetch"] == ["steps-per-execution=8", "steps-per-execution=16"]
+
+
 def test_the_input_is_left_alone_where_a_free_one_gives_nothing():
     made = plan.make(case(), bounds={"free-input": Interval(1.0, 0.98, 1.01)})
     assert not any(text.startswith(("cache", "prefetch", "vectorize-map")) for text in made.levers)

@@ -16,7 +16,7 @@ from flatout.model.case import Case, Proof
 from flatout.observe.levers import LeverReport
 from flatout.report.progress import Progress
 from flatout.report.proof_text import told
-from flatout.trial.child_process import Launch
+from flatout.trial.child_process import Ended, Launch
 from flatout.tune import proof
 from flatout.tune.proof import Followed, Proving
 
@@ -58,10 +58,13 @@ class Made(Followed):
 
 @pytest.fixture
 def prove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Proof, str]]:
-    def proved(trial: dict[str, Any], *, perturbed: float = 1e-4, at: Callable[[], None] = lambda: None) -> Any:
+    def proved(
+        trial: dict[str, Any], *, perturbed: float = 1e-4, since: int = 1, at: Callable[[], None] = lambda: None
+    ) -> Any:
         def start(launch: Launch, directory: Path, watchdog: object) -> Made:
             one = Made(Child())  # type: ignore[arg-type]
-            changes = {"seed": 5, "noise": perturbed} if launch.perturbed else trial if launch.levers else {}
+            shaken = {"seed": 5, "noise": perturbed, "since": since}
+            changes = shaken if launch.perturbed else trial if launch.levers else {}
             one.whole = lambda: (at(), run(**changes))[1]  # type: ignore[func-returns-value]
             one.steps = 8
             return one
@@ -94,6 +97,29 @@ def test_rounding_is_no_difference(prove: Any) -> None:
     assert (found.outcome, found.parity) == ("same", "reassociated")
     assert "some roundings apart" in said
     assert "the same up to rounding" in told(found)[0]
+
+
+def test_what_rounding_makes_is_seen_to_the_end_where_the_program_ends_within_a_turn(
+    prove: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last turn of a run is not counted: its program ends before it answers."""
+    numbers = Made.numbers
+
+    def ends(self: Made, steps: int) -> None:
+        self.ended = self.steps + steps >= STEPS
+        self.steps += 0 if self.ended else steps
+
+    def to_the_end(self: Made) -> Numbers:
+        counted, self.steps = self.steps, STEPS if self.ended else self.steps
+        found, self.steps = numbers(self), counted
+        return found
+
+    monkeypatch.setattr(Made, "advance", ends)
+    monkeypatch.setattr(Made, "numbers", to_the_end)
+    monkeypatch.setattr(proof, "FIRST_BLOCK", STEPS)
+    found, said = prove({"noise": 2e-3, "seed": 3, "since": 60}, perturbed=1e-3, since=60)
+    assert "some roundings apart" in said
+    assert (found.outcome, found.parity, found.steps) == ("same", "reassociated", STEPS)
 
 
 def test_the_first_difference_is_named_and_ends_it(prove: Any) -> None:
@@ -143,6 +169,18 @@ def test_a_program_that_fails_by_itself_is_no_difference_of_the_cure(
     monkeypatch.setattr(Made, "advance", fails)
     found, _ = prove({})
     assert (found.outcome, found.compared) == ("not-shown", "as it is, the program failed: OSError")
+
+
+def test_a_run_that_was_killed_while_it_stood_still_has_failed() -> None:
+    class Killed:
+        ended_well = False
+
+        def go(self, *args: int) -> None:
+            raise Ended("the program failed: exit code -9")
+
+    one = Followed(Killed())  # type: ignore[arg-type]
+    one.advance(8)
+    assert (one.ended, one.failed) == (True, "the program failed: exit code -9")
 
 
 def test_an_interrupt_keeps_what_was_compared(prove: Any) -> None:

@@ -160,10 +160,11 @@ def test_what_is_within_the_noise_of_whole_runs_is_not_claimed(tmp_path, monkeyp
     [
         ("no time left for it", [], 60.0, [()]),
         ("it does not fit", ["xla"], 60.0, [("xla",)]),
+        ("it does not fit", ["extract-step", "function", "xla"], 60.0, [("extract-step", "xla")]),
         ("it does not fit", [], 60.0, []),
         ("no time left for it", [], 2.0, []),
     ],
-    ids=["waiting", "refuted", "decided", "too-late"],
+    ids=["waiting", "refuted", "excluded-by-the-refuted", "decided", "too-late"],
 )
 def test_steps_have_the_time_that_others_leave(monkeypatch, skipped, winners, left, rounds):
     trials = SimpleNamespace(skipped={"bf16": skipped}, found=[])
@@ -365,6 +366,17 @@ def test_a_program_that_was_edited_while_it_was_tuned_has_no_claim(tmp_path, mon
     made.context.close()
     assert (case.tuned, case.patch) == ((), "")
     assert case.verdict.startswith("Undecided: train.py was changed while it was tuned. Decide it: flatout tune")
+
+
+def test_a_tune_that_is_not_decided_asks_for_more_time_than_it_had(tmp_path):
+    made = Tuner(TuneRequest("train", module=True), tmp_path, Progress(60.0, quiet=True))
+    made.context.journal.begin(["python", "-m", "train"], str(tmp_path))
+    made.context.case = Case("tune", steps=Steps(100, "batches", Distribution(10.0, 9.0, 11.0, 10.0)))
+    made.context.trials.found.append(Trial(("prefetch",), "noise", rounds=2))
+    assert "--budget 16m" in made._conclude().verdict
+    assert made.context.clock.extend(45.0), "starts are slow: 21 minutes"
+    assert "--budget 42m" in made._conclude().verdict
+    made.context.close()
 
 
 FEWER_UPDATES = Parity("failed", None, "the program makes 50 steps where it made 100")

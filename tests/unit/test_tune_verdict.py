@@ -171,6 +171,12 @@ def test_done_says_how_that_is_known():
     assert outcome(case())[0] == "done", "no finding, no lever that changes anything"
 
 
+def test_done_names_what_failed_and_what_did_not_answer():
+    fell = [Trial(("xla",), "failed"), Trial(("prefetch",), "timeout"), Trial(("onednn",), "failed")]
+    assert "(xla, onednn failed; prefetch did not answer in time)" in outcome(case(CLOSED, *fell))[1]
+    assert "(xla failed)" in outcome(case(CLOSED, fell[0]))[1]
+
+
 def test_a_gain_that_the_confirmation_did_not_show_is_not_passed_over():
     word, told = outcome(case(trial(), Trial(("xla",), "noise", SAME, "exact", stage="combination", rounds=9), CLOSED))
     assert word == "done"
@@ -203,6 +209,17 @@ def test_a_cure_with_which_the_program_breaks_is_not_called_nothing():
     assert word == "undecided"
     assert "the program does not run with its cure (function: the program failed: AttributeError" in told
     assert "by hand: Decorate the step" in told
+
+
+def test_levers_that_fail_together_are_not_decided_by_that():
+    cache = replace(trial(), levers=("cache",))
+    together = replace(trial("failed", stage="combination", note="MemoryError"), levers=("xla", "cache"), speedup=None)
+    alone = replace(trial("noise", stage="combination"), speedup=SAME)
+    word, told = outcome(case(trial(), cache, together, alone))
+    assert word == "undecided"
+    assert told.startswith("Undecided: cache was faster, and there was no time to confirm it.")
+    word, told = outcome(case(trial(), cache, together, alone, replace(alone, levers=("cache",))))
+    assert word == "done"
 
 
 def test_a_confirmation_that_did_not_answer_in_time_decides_nothing():

@@ -22,7 +22,7 @@ from flatout.trial.whole_run import Run
 from flatout.tune.clock import Clock
 from flatout.tune.confirmation import _deadline
 from flatout.tune.fresh_processes import FreshProcesses
-from flatout.tune.whole_runs import FURTHER, MOST_PAIRS, Fallen, Saving, Unseen, measure
+from flatout.tune.whole_runs import FURTHER, MOST_PAIRS, Fallen, GaveUp, Saving, Unseen, measure
 
 SAVING = Saving(0.010, Interval(5.0, 4.0, 6.0))
 """A step takes 10 ms, and took 50."""
@@ -109,6 +109,17 @@ def test_a_long_program_is_estimated_and_says_so():
     assert cut.note == "stopped after 45 s and 1000 steps, as the time was up"
 
 
+def test_no_run_is_estimated_to_gain_more_than_its_steps():
+    """The first steps, which were raced, may be the slow ones."""
+    for importing in (0.0, 4.0):
+        guess = measure(runner([Run(8.0, 0, 1000, importing, looping=3.0)], []), SAVING, soon(1), patched=True)
+        assert guess.estimated
+        assert guess.speedup is not None
+        assert guess.after_imports is not None
+        assert guess.after_imports.ratio == pytest.approx(5.0)
+        assert guess.speedup.ratio == pytest.approx((8.0 + 4 * (8.0 - importing)) / 8.0)
+
+
 def test_a_crash_after_training_makes_the_claim_fall():
     with pytest.raises(Fallen, match="IndexError: pop from empty list"):
         measure(
@@ -134,6 +145,18 @@ def test_a_program_that_fails_by_itself_may_fail_with_the_patch_too():
     assert found.speedup is not None
     assert found.speedup.ratio == pytest.approx(2.0)
     assert found.note == "both end with exit code 1"
+
+
+def test_a_lever_that_gives_up_in_a_program_that_fails_by_itself_is_no_claim():
+    bad = Run(9.0, 1, 300, last_line="OSError: no space", gave_up="cache gave up: a second pass differs")
+    original = Run(18.0, 1, 300, last_line="OSError: no space")
+    with pytest.raises(GaveUp, match="a second pass differs"):
+        measure(runner([bad], [original]), SAVING, soon(999), True)
+    with pytest.raises(GaveUp, match="a second pass differs"):
+        measure(runner([replace(bad, gave_up=""), bad], [original]), SAVING, soon(999), True)
+    with pytest.raises(Fallen, match="no space") as fallen:
+        measure(runner([bad], [replace(original, exit_code=0)]), SAVING, soon(999), True)
+    assert not isinstance(fallen.value, GaveUp), "that it fails where it did not is what matters"
 
 
 def test_an_error_may_name_another_number():

@@ -60,7 +60,7 @@ class Confirmation:
 
     def run(self, winners: Sequence[str]) -> Confirmed:
         context = self.context
-        full = plan.combinations(winners)[-1][:MOST_LEVERS]
+        full = together(winners)
         can = writable(context.case, full)
         context.progress.phase("confirming in fresh processes")
         until = _deadline(context)
@@ -236,6 +236,11 @@ class Confirmation:
         can = writable(self.context.case, sorted({text for one in rest for text in one.levers}))
         whole = [one for one in rest if can.issuperset(one.levers) and ratio(one) >= WORTH_A_PATCH * ratio(best)]
         return [*whole[:1], *(one for one in rest if one not in whole[:1])]
+
+
+def together(winners: Sequence[str]) -> Levers:
+    """Of what has won alone, what is confirmed: levers that exclude a better one are not in it."""
+    return plan.combinations(winners)[-1][:MOST_LEVERS] if winners else ()
 
 
 def sets_to_race(full: Levers, can: Iterable[str]) -> list[Levers]:

@@ -169,9 +169,11 @@ class Context:
             f"a trial takes {start:.0f} s to start here: about {self.clock.budget / 60:.0f} minutes in all (--budget)"
         )
 
-    def learn_of(self, contestants: Sequence[Contestant]) -> bool:
-        """Whether the program has turned out to be shorter than was known: it ended before one of them was warm."""
-        ended = [one.ended_after for one in contestants if one.ended_after and not any(one.blocks)]
+    def learn_of(self, contestants: Sequence[Contestant], made: int = 0) -> bool:
+        """Whether the program has turned out to be shorter than was known: it ended before one of them was warm.
+        `made`: steps that it makes as it is, at least; with a lever it may make fewer."""
+        before_warm = [one.ended_after for one in contestants if one.ended_after and not any(one.blocks)]
+        ended = [steps for steps in before_warm if steps >= made]
         if not ended or min(ended) < FEWEST_STEPS or min(ended) >= (self.ended_after or SHORT_PROGRAM):
             return False
         self.ended_after = min(ended)

@@ -156,7 +156,7 @@ class Exploration:
         if context.varies:
             race.rewind()
         race.start(contestants)
-        if context.learn_of(contestants):
+        if context.learn_of(contestants, max((one.done for one in race.baselines), default=0)):
             assert context.ended_after is not None
             race.shorten(context.ended_after)
             contestants = [context.contestant((*self.base, text)) for text in levers]
@@ -183,7 +183,7 @@ class Exploration:
     def _still_open(self) -> list[str]:
         singles = [one for one in self.context.trials.found if one.stage == "single" and one.upon == self.base]
         found = sorted((one for one in singles if is_open(one)), key=lambda one: -(ratio(one) or 1.0))
-        return [one.levers[-1] for one in found if one.levers[-1] not in self.winners]
+        return [one.levers[-1] for one in found if one.levers[-1] not in (*self.winners, *self.refuted)]
 
     def _time_to_try(self) -> float:
         """Seconds. Where nothing is ahead, there is nothing to confirm, and trying goes on to the end, or until the
@@ -199,7 +199,8 @@ class Exploration:
     def _most_promising(self) -> list[str]:
         """Where nothing has won: what was ahead when the time for trying was up. Confirming decides it."""
         found = self.context.trials.promising
-        ahead = {levers[-1]: gain for levers, gain in found.items() if levers[:-1] == self.base}
+        here = {levers[-1]: gain for levers, gain in found.items() if levers[:-1] == self.base}
+        ahead = {text: gain for text, gain in here.items() if text not in self.refuted}
         return sorted(filter(self.context.combinable, ahead), key=lambda text: -ahead[text])[:1]
 
     def _beside(self, case: Case) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from flatout.measure.interval import confidence_for
 from flatout.measure.race import WORTH, Verdict
 from flatout.model.case import Trial
+from flatout.tune.conclusions import is_faster
 from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
 from flatout.tune.race import OVERTIME_SECONDS, Race
@@ -29,6 +30,8 @@ class FreshProcesses:
         self.race = race
         self.begun = 0
         """The round with which the last groups begin."""
+        self.renewed: list[Contestant] = []
+        """What was started anew to be claimed. Groups of rounds alone do not show that: a race may be rewound."""
         rounds = race.rounds_of_group()
         earlier = [other for other in context.races if other is not race]
         race.known = [apart for other in earlier for apart in other.apart_once(rounds)]
@@ -45,6 +48,7 @@ class FreshProcesses:
         for one in finalists:
             one.counts_from = race.round if one in chosen else 0
         race.confirm(finalists, groups, race.rounds_of_group())
+        self.renewed += finalists
         for one in finalists:
             one.verdict = race.claim(one)
 
@@ -66,7 +70,7 @@ class FreshProcesses:
         for trial, one in raced.items():
             if one.verdict is None:
                 continue
-            anew = one is finalist and len(self.race.groups) > 1
+            anew = one is finalist and one in self.renewed
             verdict = one.verdict if anew else self.race.claim(one, confidence_for(len(raced)))
             if trial.speedup is not None or verdict.speedup is not None:
                 self.context.trials.replace(trial, _settled(trial, verdict, one))
@@ -83,7 +87,10 @@ class FreshProcesses:
 
 
 def _settled(trial: Trial, verdict: Verdict, one: Contestant) -> Trial:
-    """Numbers that differ, and what failed, stay as they are."""
+    """Numbers that differ, and what failed, stay as they are. So does what its own rounds have not shown: an interval
+    beyond the noise would close a trial that nothing has confirmed."""
+    if verdict.status == "won" and trial.status == "noise" and not is_faster(trial):
+        return trial
     fell = trial.status == "won" and verdict.status != "won"
     return replace(
         trial,

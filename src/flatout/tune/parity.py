@@ -162,7 +162,7 @@ class _Apart:
         ]
         while pairs and time.monotonic() < end:
             # Two runs at a time: one of each side, or two with the change where those without it are known.
-            known = all((self.directory / key_of(baseline) / FILE).exists() for baseline, _ in pairs[:2])
+            known = all(_is_made(self.directory / key_of(baseline)) for baseline, _ in pairs[:2])
             now, pairs = pairs[: 1 + known], pairs[1 + known :]
             runs = self.numbers(*((launch, "") for pair in now for launch in pair))
             for side, numbers in zip(found, (runs[::2], runs[1::2]), strict=True):
@@ -176,18 +176,20 @@ class _Apart:
         missing = [
             (replace(launch, pinned=True), directory)
             for (launch, _), directory in zip(wanted, directories, strict=True)
-            if not (directory / FILE).exists()
+            if not _is_made(directory)
         ]
         children: list[ChildProcess] = []
         try:
             for launch, directory in missing:
+                (directory / FILE).unlink(missing_ok=True)  # of a run that was interrupted
                 children.append(ChildProcess(launch, directory, self.starter.watchdog, self.starter.fork_servers))
             with ThreadPoolExecutor(max(len(children), 1)) as pool:
                 list(pool.map(self._run, children))
         finally:
             for child in children:
                 child.end()
-                _write_levers(child.directory / LEVERS, child)
+        for child in children:
+            _write_levers(child.directory / LEVERS, child)
         return [_load([directory]) for directory in directories]
 
     def _run(self, child: ChildProcess) -> None:
@@ -208,6 +210,11 @@ class _Apart:
             if time.monotonic() - began < self.seconds / BLOCKS:
                 block *= 2
             block = min(block, left)
+
+
+def _is_made(directory: Path) -> bool:
+    """Whether such a run has come as far as it was to come: one that was interrupted left what it had by then."""
+    return (directory / FILE).exists() and (directory / LEVERS).exists()
 
 
 def _write_levers(path: Path, child: ChildProcess) -> None:

@@ -38,14 +38,14 @@ def make(
     """`named`: only these; `allow`: further equivalences (semantic); `bounds`: the measured speedup of each bound."""
     chosen: list[tuple[tuple[float, ...], str]] = []
     skipped: list[tuple[str, str]] = []
-    wanted = {parse(text)[0]: parse(text)[1] for text in named}
-    for lever in [find(name) for name in wanted] if named else list(all_levers().values()):
+    names = dict.fromkeys(parse(text)[0] for text in named)
+    for lever in [find(name) for name in names] if named else list(all_levers().values()):
         if lever.spec.equivalence == "bound" or lever.spec.side == "run" or lever.name in without:
             continue
         why = _why_not(lever, case, bool(named), allow, bounds or {})
         values: Sequence[str] = ()
         if why is None:
-            why, values = _judged(lever, case, wanted.get(lever.name))
+            why, values = _judged(lever, case, _given(lever, named))
         if why is None and lever.spec.in_whole_runs:
             why = "a step with it is another one: whole runs try it"
         if why is None and not named and saves_beside_steps(lever, case):
@@ -68,10 +68,10 @@ def of_run(case: Case, named: Sequence[str] = (), allow: Collection[str] = (), w
         if not of_run or lever.name in without or (named and lever.name not in wanted):
             continue
         why = _why_not(lever, case, bool(named), allow, {})
-        given = [value for name, value in map(parse, named) if name == lever.name and value]
+        given = _given(lever, named)
         values: Sequence[str] = ()
         if why is None:
-            why, values = _judged(lever, case, given[0] if given else None)
+            why, values = _judged(lever, case, given)
         if why is not None:
             skipped.append((lever.name, why))
             continue
@@ -95,12 +95,17 @@ def _why_not(
     return None
 
 
-def _judged(lever: LoadedCure, case: Case, given: str | None) -> tuple[str | None, Sequence[str]]:
+def _given(lever: LoadedCure, named: Sequence[str]) -> list[str]:
+    """The settings with which it is named."""
+    return list(dict.fromkeys(value for name, value in map(parse, named) if name == lever.name and value))
+
+
+def _judged(lever: LoadedCure, case: Case, given: Sequence[str]) -> tuple[str | None, Sequence[str]]:
     """Why the cure leaves itself out, and its settings. It reads source that anybody may have written: where it fails
     at that, the others are tried none the less."""
     try:
         why = lever.spec.skip(case)
-        values = () if why is not None else [given] if given else lever.spec.values(case)
+        values = () if why is not None else given or lever.spec.values(case)
     except Exception as error:
         return f"it cannot read this program: {type(error).__name__}: {error}", ()
     return why or (None if values else "no setting of it fits this program"), values

@@ -20,7 +20,7 @@ from flatout.process.watchdog import Watchdog
 from flatout.report.progress import Progress, clock
 from flatout.trial.child_process import ChildProcess, Ended, Launch, Overdue
 from flatout.tune.conclusions import STRENGTH, promise
-from flatout.tune.parity import AGREE, FILE
+from flatout.tune.parity import AGREE, ALL_STEPS, FILE
 
 FIRST_BLOCK = 32
 ROUND_SECONDS = 20.0
@@ -48,9 +48,12 @@ class Followed:
         return one
 
     def advance(self, steps: int) -> None:
+        def made() -> int:
+            self.child.go(steps, 1)  # it may have been killed while it stood still
+            return self.child.block(LONGEST_SECONDS).steps
+
         if not self.ended:
-            self.child.go(steps, 1)
-            self._wait(lambda: self.child.block(LONGEST_SECONDS).steps)
+            self._wait(made)
 
     def _wait(self, answer: Callable[[], int]) -> None:
         try:
@@ -126,8 +129,9 @@ class Proving:
         if twin is None:
             self._start("as it is, again", self.baseline)
             self._start("some roundings apart", replace(self.baseline, perturbed=True))
-            for one in list(self.runs.values())[2:]:
-                one.advance(max(self.runs["as it is"].steps - one.steps, 1))
+            base, *_, again, apart = self.runs.values()
+            for one in (again, apart):  # as far as what they are held against
+                one.advance(ALL_STEPS if base.ended else max(base.steps - one.steps, 1))
             return self._differs()
         itself = parity.whole.compare(base, twin, None, shaken)
         if itself.verdict not in (*AGREE, "unknown"):

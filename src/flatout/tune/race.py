@@ -106,9 +106,10 @@ class Race(race.Race[Contestant]):
         self.starter.start([one for one in everyone if one.child is None and one.starts < MOST_STARTS])
 
     def adjust(self, contestants: Sequence[Contestant]) -> None:
-        """All run the same number of steps in a round, so that they pass the ends of epochs in the same rounds."""
+        """All run the same number of steps in a round, so that they pass the ends of epochs in the same rounds. One
+        that has left, as the program makes few steps with it, tells nothing of the others."""
         for one in (*self.baselines, *contestants):
-            if one.ended_after is not None:
+            if one.ended_after is not None and (one.active or not one.levers):
                 self.steps_of_program = min(self.steps_of_program or one.ended_after, one.ended_after)
         baselines = [one for one in self.baselines if one.active]
         if not baselines:

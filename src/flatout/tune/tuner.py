@@ -22,7 +22,7 @@ from flatout.report.progress import Progress
 from flatout.tune import kept_cells
 from flatout.tune.claim import Claim, Claiming
 from flatout.tune.conclusions import FEWEST_STEPS, NO_TIME, TOO_SHORT, is_open
-from flatout.tune.confirmation import Confirmation
+from flatout.tune.confirmation import Confirmation, together
 from flatout.tune.context import Context
 from flatout.tune.exploration import Exploration
 from flatout.tune.identity import identity_of
@@ -80,7 +80,7 @@ class Tuner:
         winners = self._race_steps()
         self.claim = of_run.run(self.claim)
         if self.claim is None and self._has_time_for_others(winners):
-            self._race_steps(refuted=winners)
+            self._race_steps(refuted=together(winners))
 
     def _race_steps(self, refuted: Sequence[str] = ()) -> list[str]:
         """The levers of the steps that have won, alone; what they gain together is claimed where it is confirmed."""
@@ -157,7 +157,8 @@ class Tuner:
             notes=(*case.notes, *context.notes, *disturbed(race.taken for race in context.races)),
             logdir="scout-1/trace" if case.logdir else None,
         )
-        case = concluded(case, context.request, context.problem, context.stopped)
+        had = replace(context.request, budget=context.clock.budget)  # more than was asked for, where starts are slow
+        case = concluded(case, had, context.problem, context.stopped)
         if claim is None or case.conclusion is None:
             return case
         return replace(case, conclusion=replace(case.conclusion, by_hand=claim.by_hand))

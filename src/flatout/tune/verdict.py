@@ -186,9 +186,10 @@ def _left_open(case: Case, tried: Sequence[Trial]) -> list[str]:
 
 def _unconfirmed(tried: Sequence[Trial]) -> Iterator[str]:
     """Levers that have won alone, of which no confirmation was finished. One that did not answer in time on a machine
-    that others use shows nothing."""
-    every = (trial for trial in tried if trial.stage == "combination")
-    decided = [trial for trial in every if not trial.undecided and trial.status != "timeout"]
+    that others use shows nothing, and several with which the program fails show nothing of each."""
+    every = [trial for trial in tried if trial.stage == "combination" and not trial.undecided]
+    fell = [trial for trial in every if trial.status == "failed" and len(trial.levers) > 1]
+    decided = [trial for trial in every if trial.status != "timeout" and trial not in fell]
     confirmed = {text for trial in decided for text in trial.levers}
     won = [trial for trial in tried if trial.stage == "single" and trial.status == "won"]
     names = [shown(one.levers) for one in won if keeps_the_numbers(one.equivalence) and not confirmed & {*one.levers}]
@@ -288,8 +289,10 @@ def _by_trials(tried: Sequence[Trial]) -> Iterator[str]:
     if not singles:
         return
     most = f", and none can give more than {max(highest, 1.0):.2f} ×" if highest else ""
-    failed = [shown(trial.levers) for trial in singles if trial.status == "failed"]
-    broken = f" ({', '.join(failed)} failed)" if failed else ""
+    ends = {"failed": "failed", "timeout": "did not answer in time"}
+    fell = {how: [shown(one.levers) for one in singles if one.status == status] for status, how in ends.items()}
+    told = "; ".join(f"{', '.join(names)} {how}" for how, names in fell.items() if names)
+    broken = f" ({told})" if told else ""
     others = "other changes" if won else "changes"
     yield f"of {len(singles)} {others} tried, none was faster beyond the noise{most}{broken}"
 

@@ -89,6 +89,7 @@ def measure(
         original = run(False, max(end - time.monotonic(), LEAST_SECONDS, PATIENCE * expected))
         if not original.ends_like(changed):
             raise (Fallen if original.ended else Unseen)(changed.last_line or f"exit code {changed.exit_code}")
+        _keeps_its_levers(changed)
         originals = [original]
     if not changed.ended:
         note = f"stopped after {changed.seconds:.0f} s and {changed.steps} steps, as the time was up"
@@ -118,6 +119,7 @@ def measure(
             break
         if not original.ends_like(changes[-1]):
             raise Fallen(changes[-1].last_line or f"exit code {changes[-1].exit_code}")
+        _keeps_its_levers(changes[-1])
         originals.append(original)
     if not originals:
         return _estimated(changed, saving, patched, "")
@@ -125,10 +127,16 @@ def measure(
 
 
 def _at_work(changed: Run) -> Run:
-    """The run, if it is one with the change. What a lever has stopped doing was not measured."""
-    if changed.gave_up and not changed.failed:
-        raise GaveUp(changed.gave_up)
+    """The run, if it is one with the change. Of one that fails, how the original ends comes first."""
+    if not changed.failed:
+        _keeps_its_levers(changed)
     return changed
+
+
+def _keeps_its_levers(changed: Run) -> None:
+    """What a lever has stopped doing was not measured."""
+    if changed.gave_up:
+        raise GaveUp(changed.gave_up)
 
 
 def _hopeless(originals: list[Run], changes: list[Run]) -> bool:
@@ -199,7 +207,8 @@ def _estimated(changed: Run, saving: Saving | None, patched: bool, note: str) ->
     """By the share of the steps: what is not a step takes as long as before."""
     speedup, after_imports, before, tenfold = None, None, None, None
     if saving is not None and changed.steps:
-        step = saving.step_seconds
+        # Steps of the race may be slower than those of the run: all of them together take no longer than it does.
+        step = min(saving.step_seconds, max(changed.seconds - changed.importing, 0.0) / changed.steps)
         low, before, high = (
             changed.seconds + changed.steps * step * (ratio - 1)
             for ratio in (saving.speedup.low, saving.speedup.ratio, saving.speedup.high)

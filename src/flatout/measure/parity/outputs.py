@@ -29,9 +29,20 @@ class Pair:
     theirs: Digest
 
     @property
+    def size(self) -> int:
+        """Elements in each stretch that is compared."""
+        return max(self.ours.size, self.theirs.size)
+
+    @property
+    def stretches(self) -> int:
+        """That both have put out as a whole; the last one may be shorter where both end there."""
+        both = min(self.ours.length, self.theirs.length)
+        return -(-both // self.size) if self.ours.length == self.theirs.length else both // self.size
+
+    @property
     def compared(self) -> int:
         """Elements."""
-        return min(self.ours.length, self.theirs.length)
+        return min(self.stretches * self.size, self.ours.length, self.theirs.length)
 
 
 def pairs(baseline: Numbers, trial: Numbers) -> list[Pair]:
@@ -47,12 +58,8 @@ def pairs(baseline: Numbers, trial: Numbers) -> list[Pair]:
 def of_digests(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
     """Each stretch that both have put out as a whole; `steps` is its number, from 1 on."""
     for pair in pairs(baseline, trial):
-        size = max(pair.ours.size, pair.theirs.size)
-        mine, other = _wider(pair.ours, size), _wider(pair.theirs, size)
-        both = min(pair.ours.length, pair.theirs.length)
-        same_end = pair.ours.length == pair.theirs.length
-        count = -(-both // size) if same_end else both // size
-        for number in range(count):
+        mine, other = _wider(pair.ours, pair.size), _wider(pair.theirs, pair.size)
+        for number in range(pair.stretches):
             (one, square, lost), (another, _, other_lost) = mine[number], other[number]
             alike = bool((mine[number] == other[number]).all())
             apart = abs(float(one - another)) if lost == other_lost else math.inf

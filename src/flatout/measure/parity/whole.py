@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ def compare(baseline: Numbers, trial: Numbers, twin: Numbers | None = None, pert
     if not _count_alike(baseline, trial):
         return Parity(UNKNOWN, None, "one of the two runs was stopped before its training began")
     found = list(_deviations(baseline, trial))
-    if not found:
+    if not found or not (any(one.kind != "weights" for one in found) or _moves(baseline)):
         return Parity(UNKNOWN, None, "no number was seen in both")
     noise = _noise([list(_deviations(baseline, other)) for other in (twin, perturbed) if other is not None])
     allowed = {one.key: _allowed(one, noise) for one in found}
@@ -91,6 +92,15 @@ def _count_alike(baseline: Numbers, trial: Numbers) -> bool:
     from then on. A run that was stopped before that has nothing to compare."""
     to_the_end = baseline.ended and trial.ended
     return to_the_end or None in (baseline.updates, trial.updates) or baseline.updates == trial.updates
+
+
+def _moves(baseline: Numbers) -> bool:
+    """Whether any variable does, or may have before it was first seen: what stays as it was made shows nothing of what
+    is computed."""
+    first: dict[object, int] = {}
+    kept: list[dict[Any, Weights]] = [*baseline.weights.values(), *baseline.states.values()]
+    moved = (first.setdefault(key, one.checksum) != one.checksum for row in kept for key, one in row.items())
+    return max(len(baseline.weights), len(baseline.states)) < 2 or any(moved)
 
 
 def _deviations(baseline: Numbers, trial: Numbers) -> Iterator[Deviation]:
