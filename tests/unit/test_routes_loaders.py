@@ -117,6 +117,29 @@ def test_two_threads_get_their_own_answers(planted: Intruder, tmp_path: Path, so
     assert planted.given[0].tolist() == [[14, 14, 14]] * 2
 
 
+@pytest.mark.parametrize("file", ["model.tflite", "model-b2.tflite"])
+def test_no_samples_have_answers_of_the_same_form(planted: Intruder, tmp_path: Path, file: str) -> None:
+    (tmp_path / file).touch()
+    run = run_loader(litert.loader_source({"threads": 1}, 2), tmp_path)
+    for count in (0, 1, 3, 5):
+        (answers,) = run([np.ones((count, 3), "float32")])
+        assert answers.shape == (count, 3)
+        assert (answers == 2).all()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [litert.loader_source({"threads": 1}, 2), openvino.loader_source({"threads": 2, "rest": "f32", "streams": 2}, 4)],
+    ids=["litert", "openvino-streams"],
+)
+def test_inputs_of_different_numbers_of_samples_are_refused(planted: Intruder, tmp_path: Path, source: str) -> None:
+    """They are answered in pieces, and of the longer input the end would not be read."""
+    (tmp_path / "model-b2.tflite").touch()
+    run = run_loader(source, tmp_path)
+    with pytest.raises(ValueError, match="samples"):
+        run([np.ones((4, 3), "float32"), np.ones((5, 3), "float32")])
+
+
 def test_an_engine_refuses_what_it_was_not_built_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """TensorRT says so by what `set_input_shape` gives back, and computes with the shape of the call before."""
     (tmp_path / "model.engine").write_bytes(b"")

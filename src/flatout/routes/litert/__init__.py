@@ -129,12 +129,17 @@ def load(directory, batch={batch}, threads={int(setting.get("threads", 1))}):
 
     def answer_others(arrays):
         size = len(arrays[0])
+        if any(len(array) != size for array in arrays):
+            raise ValueError(f"the inputs have {{', '.join(str(len(array)) for array in arrays)}} samples")
+        if not by_rows and (files or not size):
+            raise ValueError(f"this model takes {{batch}} samples at a time, not {{size}}")
+        if not size:  # any samples tell the shapes and types of the answers
+            zeros = [np.zeros([batch, *array.shape[1:]], array.dtype) for array in arrays]
+            return [column[:0] for column in answer(zeros)]
         if not files:
             if size not in others:
                 others[size] = open_file(directory / "{ANY_BATCH}", size, threads, answer_others)
             return others[size](arrays)
-        if not by_rows:
-            raise ValueError(f"this model takes {{batch}} samples at a time, not {{size}}")
         pieces = []
         for start in range(0, size, batch):
             part = [array[start : start + batch] for array in arrays]

@@ -260,6 +260,8 @@ IN_PARTS = """\
     requests, lock = [compiled.create_infer_request() for _ in range(STREAMS)], threading.Lock()
 
     def run(inputs):
+        if any(len(array) != STREAMS * PART for array in inputs):
+            raise ValueError("the inputs have different numbers of samples")
         with lock:
             for i, request in enumerate(requests):
                 request.start_async([array[i * PART : (i + 1) * PART] for array in inputs], share_inputs=True)
