@@ -182,6 +182,25 @@ def test_data_that_does_not_fit(array, hint):
         input_matching.match_inputs(data.Samples({"0": array}, origin="d.npz"), [IMAGE], True)
 
 
+@pytest.mark.parametrize(
+    ("given", "kind", "changed"),
+    [
+        (np.array([[0.0], [0.5]]), "uint8", "0.5"),
+        (np.array([[1], [300]]), "uint8", "300"),
+        (np.array([[2**40], [1]]), "int32", "1099511627776"),
+        (np.array([[-1], [1]]), "uint16", "-1"),
+        (np.array([[np.nan], [1.0]]), "int64", "nan"),
+        (np.array([[2], [1]]), "bool", "2"),
+    ],
+)
+def test_values_that_the_type_of_the_input_cannot_hold_are_not_changed_silently(given, kind, changed):
+    one = DeclaredInput("x", kind, (None, 1))
+    with pytest.raises(DataUnusable, match=f"takes {kind}.*1 of 2 values.*such as {changed}"):
+        input_matching.match_inputs(data.Samples({"x": given}, origin="d.npz"), [one], True)
+    (made,) = input_matching.match_inputs(data.Samples({"x": np.array([[1.0], [0.0]])}), [one], True)
+    assert (made.dtype.name, made.tolist()) == (kind, [[1], [0]])
+
+
 def test_too_many_arrays_say_which_inputs_there_are(tmp_path):
     path = stored(tmp_path / "d.npz", a=np.zeros((3, 1)), b=np.zeros((3, 1)), c=np.zeros((3, 1)))
     with pytest.raises(DataUnusable, match="image"):

@@ -53,7 +53,14 @@ def _converted(array: Array, one: DeclaredInput, origin: str, batched: bool) -> 
         return as_bytes(array)
     if array.dtype.kind not in "biuf":
         raise DataUnusable(f"Input {one.name!r} takes {one.dtype}; {origin} has {array.dtype}.")
-    return _require_finite(array.astype(numpy_type(one.dtype), copy=False), one.name, origin)
+    with np.errstate(invalid="ignore"):
+        made = array.astype(numpy_type(one.dtype), copy=False)
+    if made.dtype.kind in "biu" and (lost := made != array).any():
+        raise DataUnusable(
+            f"Input {one.name!r} takes {one.dtype}; {origin} has {array.dtype}, and {int(lost.sum()):,} of "
+            f"{array.size:,} values would be changed by it, such as {array[lost][0]}. Give what the model takes."
+        )
+    return _require_finite(made, one.name, origin)
 
 
 def numpy_type(name: str) -> str:
