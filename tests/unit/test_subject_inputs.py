@@ -167,6 +167,21 @@ def test_arrays_named_after_inputs_find_them(tmp_path):
     assert [(array.shape, array.dtype.name) for array in matched] == [((4, 2), "float32"), ((4, 3), "int32")]
 
 
+def test_an_array_is_never_given_to_another_input_than_the_one_it_is_named_after(tmp_path):
+    inputs = [DeclaredInput("ids", "int32", (None, 2)), DeclaredInput("mask", "int32", (None, 2))]
+    ones, twos = np.ones((4, 2), "int32"), np.full((4, 2), 2)
+    for names in (["mask", "ids_"], ["types", "ids"], ["mask", "types", "classes"], ["a", "b", "ids"]):
+        swapped = data.Samples(dict(zip(names, [ones, twos, twos], strict=False)), origin="d.npz")
+        with pytest.raises(DataUnusable, match="Name the arrays after the inputs"):
+            input_matching.match_inputs(swapped, inputs, True)
+    for names in (["ids", "mask_"], ["a", "b"], ["0", "1"]):
+        in_order = data.Samples(dict(zip(names, [ones, twos], strict=True)))
+        assert [array[0, 0] for array in input_matching.match_inputs(in_order, inputs, True)] == [1, 2]
+    labelled = data.Samples({"a": ones, "b": twos, "c": np.arange(4)})
+    assert len(input_matching.match_inputs(labelled, inputs, True)) == 2
+    assert labelled.labels[0].tolist() == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("array", "hint"),
     [

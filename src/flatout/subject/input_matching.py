@@ -24,16 +24,21 @@ def _ordered(samples: Samples, inputs: Sequence[DeclaredInput]) -> list[Array]:
     arrays = samples.arrays
     if all(one.name in arrays for one in inputs):
         return [arrays[one.name] for one in inputs]
-    if len(arrays) == len(inputs):
-        return list(arrays.values())
-    if len(arrays) == len(inputs) + 1 and not samples.labels:
-        *rest, labels = arrays.values()
-        samples.labels = [labels]
-        return rest
+    with_labels = len(arrays) == len(inputs) + 1 and not samples.labels
+    if (len(arrays) == len(inputs) or with_labels) and not _named_otherwise(list(arrays), inputs):
+        in_order = list(arrays.values())
+        samples.labels = in_order[len(inputs) :] or samples.labels
+        return in_order[: len(inputs)]
     raise DataUnusable(
         f"{samples.origin} has the arrays {', '.join(arrays)}; the model takes {_describe(inputs)}. Name the arrays "
         "after the inputs, and the labels `y`."
     )
+
+
+def _named_otherwise(names: Sequence[str], inputs: Sequence[DeclaredInput]) -> bool:
+    """Whether by its place an array would be taken for something else than the input that it is named after."""
+    places = {one.name: place for place, one in enumerate(inputs)}
+    return any(places.get(name, place) != place for place, name in enumerate(names))
 
 
 def _converted(array: Array, one: DeclaredInput, origin: str, batched: bool) -> Array:
