@@ -222,6 +222,31 @@ def test_too_many_arrays_say_which_inputs_there_are(tmp_path):
         input_matching.match_inputs(data.read_samples(path, [IMAGE], None, 10), [IMAGE], True)
 
 
+@pytest.mark.parametrize(
+    "given", [[[1.0], [1.0, 2.0], [1.0], [1.0]], ([[1.0], [2.0]], [[1], [1, 2]]), {"x": [[1.0], [1.0, 2.0]]}]
+)
+def test_samples_of_different_shapes_are_an_error_in_python_too(given):
+    with pytest.raises(DataUnusable, match="different shapes"):
+        data.samples_from_object(given, None, 10, "the data")
+
+
+@pytest.mark.parametrize(
+    "others", [{}, {"version": np.array(3)}, {"nothing": np.zeros((0, 2))}], ids=["alone", "a scalar", "an empty array"]
+)
+@pytest.mark.parametrize("count", [0, 1])
+def test_samples_that_are_too_few_are_never_taken_for_none(count, others):
+    """Then made-up ones took their place, and nothing was checked. Arrays beside those of the inputs do not matter."""
+    original = SimpleNamespace(inputs=(IMAGE,), kind="keras", reopen={})
+    given = {"image": np.zeros((count, 8, 8, 1)), **others}
+    with pytest.raises(DataUnusable, match=f"{count} samples are too few"):
+        preparation.prepare(preparation.SubjectRequest("", "m"), preparation.InMemory(original, given))
+
+
+def test_labels_that_are_a_single_value_are_an_error():
+    with pytest.raises(DataUnusable, match="labels are a single value"):
+        preparation.split_samples([np.zeros((100, 3)), np.array(3)], preparation.SubjectRequest("", "model.keras"))
+
+
 def test_pickles_are_not_opened(tmp_path):
     np.save(tmp_path / "d.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(DataUnusable, match="run code"):

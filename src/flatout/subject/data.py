@@ -80,26 +80,33 @@ def samples_from_object(value: Any, inputs: Sequence[DeclaredInput] | None, limi
     if isinstance(value, (tuple, list)) and len(value) in (2, 3) and (inputs is None or len(inputs) != len(value)):
         return Samples(_columns(value[0]), _labels(value[1]), origin)
     if isinstance(value, Mapping) and all(not isinstance(item, Mapping) for item in value.values()):
-        return _from_named_arrays({str(name): np.asarray(item) for name, item in value.items()}, origin)
+        return _from_named_arrays({str(name): _array(item) for name, item in value.items()}, origin)
     return Samples(_columns(value), [], origin)
 
 
 def _columns(given: Any) -> dict[str, Array]:
     if isinstance(given, Mapping):
-        return {str(name): np.asarray(value) for name, value in given.items()}
+        return {str(name): _array(value) for name, value in given.items()}
     if isinstance(given, (tuple, list)) and given and hasattr(given[0], "shape"):
-        return {str(i): np.asarray(value) for i, value in enumerate(given)}
-    return {"0": np.asarray(given)}
+        return {str(i): _array(value) for i, value in enumerate(given)}
+    return {"0": _array(given)}
 
 
 def _labels(given: Any) -> list[Array]:
     if given is None:
         return []
     if isinstance(given, Mapping):
-        return [np.asarray(given[name]) for name in sorted(given)]
+        return [_array(given[name]) for name in sorted(given)]
     if isinstance(given, tuple):
-        return [np.asarray(value) for value in given]
-    return [np.asarray(given)]
+        return [_array(value) for value in given]
+    return [_array(given)]
+
+
+def _array(given: Any) -> Array:
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise DataUnusable(f"The samples have different shapes: {error}. Pad or cut them to one shape.") from None
 
 
 def _collect(dataset: Iterable[Any], inputs: Sequence[DeclaredInput] | None, limit: int) -> Any:

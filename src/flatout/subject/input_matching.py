@@ -75,7 +75,7 @@ def numpy_type(name: str) -> str:
 
 def _require_finite(array: Array, name: str, origin: str) -> Array:
     if array.dtype.kind == "f":
-        bad = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
+        bad = ~np.isfinite(array).all(axis=tuple(range(1, array.ndim)))
         if bad.any():
             raise DataUnusable(
                 f"{int(bad.sum())} of {len(array)} samples of {name!r} in {origin} contain NaN or infinity, the first "

@@ -22,9 +22,6 @@ class Samples:
     labels: list[Array] = field(default_factory=list)
     origin: str = ""
 
-    def __len__(self) -> int:
-        return min(len(array) for array in self.arrays.values())
-
 
 def row_digests(arrays: Sequence[Array], most: int = 16) -> list[str]:
     """Of the first samples: whether two processes were given the same ones in the same order."""
