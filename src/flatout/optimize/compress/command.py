@@ -179,6 +179,9 @@ def _write_files(model: Any, int8: bool, inputs: list[Any], output: Path, name: 
             paths.append(write(model, output / (name + suffix), inputs).path)
         except FlatoutError as error:
             missing.append(f"{name}{suffix}: {error}")
+        except Exception as error:  # a converter or runtime may raise anything: the other file may still be written
+            reason = " ".join(str(error).split())[:300]
+            missing.append(f"{name}{suffix}: {type(error).__name__}: {reason}")
     return paths, missing
 
 
