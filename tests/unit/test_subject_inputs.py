@@ -149,6 +149,22 @@ def test_labels_are_told_from_inputs(tmp_path):
     assert samples.labels[0].tolist() == [0, 1, 2, 3, 4]
 
 
+def test_labels_by_name_are_put_into_the_order_of_the_outputs():
+    """A metric compares the first label with the first answer."""
+    x, classes, boxes = np.zeros((5, 2)), np.arange(5), np.ones((5, 4))
+    named = data.samples_from_object((x, {"classes": classes, "boxes": boxes}), None, 10, "the data")
+    named.order_labels(["classes", "boxes"])
+    assert [label.shape for label in named.labels] == [(5,), (5, 4)]
+    named.order_labels(["boxes", "classes"])
+    assert [label.shape for label in named.labels] == [(5, 4), (5,)]
+    named.order_labels(["output_0", "output_1"])
+    assert [label.shape for label in named.labels] == [(5, 4), (5,)], "named after nothing that the model has"
+    by_place = data.samples_from_object((x, (classes, boxes)), None, 10, "the data")
+    by_place.order_labels(["boxes", "classes"])
+    by_place.order_labels([])
+    assert [label.shape for label in by_place.labels] == [(5,), (5, 4)]
+
+
 def test_of_two_parts_the_one_that_was_not_trained_on_is_taken(tmp_path):
     path = stored(
         tmp_path / "d.npz", x_train=np.zeros((5, 4)), y_train=np.ones(5), x_test=np.ones((3, 4)), y_test=np.zeros(3)

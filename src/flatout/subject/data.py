@@ -78,7 +78,8 @@ def samples_from_object(value: Any, inputs: Sequence[DeclaredInput] | None, limi
     if hasattr(value, "element_spec") or (hasattr(value, "__iter__") and hasattr(value, "take")):
         value = _collect(value, inputs, limit)
     if isinstance(value, (tuple, list)) and len(value) in (2, 3) and (inputs is None or len(inputs) != len(value)):
-        return Samples(_columns(value[0]), _labels(value[1]), origin)
+        names = tuple(sorted(map(str, value[1]))) if isinstance(value[1], Mapping) else ()
+        return Samples(_columns(value[0]), _labels(value[1]), origin, names)
     if isinstance(value, Mapping) and all(not isinstance(item, Mapping) for item in value.values()):
         return _from_named_arrays({str(name): _array(item) for name, item in value.items()}, origin)
     return Samples(_columns(value), [], origin)
@@ -96,7 +97,7 @@ def _labels(given: Any) -> list[Array]:
     if given is None:
         return []
     if isinstance(given, Mapping):
-        return [_array(given[name]) for name in sorted(given)]
+        return [_array(given[name]) for name in sorted(given, key=str)]
     if isinstance(given, tuple):
         return [_array(value) for value in given]
     return [_array(given)]

@@ -105,6 +105,8 @@ def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepa
     arrays = input_matching.match_inputs(samples, inputs, batching != "none") if samples else None
     tensors = tuple(_tensor(one, i, arrays, batching) for i, one in enumerate(inputs))
     tensors = tuple(dataclasses.replace(one, shape=was.shape) for one, was in zip(tensors, declared, strict=True))
+    if samples and samples.label_names:
+        samples.order_labels(model.output_names(len(samples.labels)))
     labels = samples.labels if samples else []
     evaluator = _evaluator(request.metric, in_memory.metric, labels)
     subject = Subject(
@@ -255,7 +257,7 @@ def split_samples(columns: Sequence[Array], request: SubjectRequest) -> dict[str
 
     `spare` is what is left over: a search may choose by it.
     """
-    if any(column.ndim == 0 for column in columns):
+    if any(np.ndim(column) == 0 for column in columns):
         raise DataUnusable("The labels are a single value: there has to be a row for every sample.")
     counts = sorted({len(column) for column in columns})
     if len(counts) > 1:
