@@ -258,6 +258,19 @@ def test_samples_that_are_too_few_are_never_taken_for_none(count, others):
         preparation.prepare(preparation.SubjectRequest("", "m"), preparation.InMemory(original, given))
 
 
+def test_batches_are_told_from_samples_by_the_input_of_the_same_name():
+    """Names are sorted: the first array of a dataset need not be that of the first input."""
+    inputs = (IMAGE, DeclaredInput("age", "float32", (None, 1)))
+    batch = {"age": np.zeros((4, 1)), "image": np.zeros((4, 8, 8, 1))}
+    sample = {name: array[0] for name, array in batch.items()}
+    assert data._are_batches(batch, 2, inputs)
+    assert data._are_batches((batch, np.zeros(4)), 2, inputs)
+    assert not data._are_batches((sample, np.zeros(())), 1, inputs)
+    assert data._are_batches((np.zeros((4, 8, 8, 1)), np.zeros(4)), 4, inputs)
+    assert not data._are_batches(np.zeros((8, 8, 1)), 3, inputs)
+    assert data._are_batches(sample, 1, None)
+
+
 def test_labels_that_are_a_single_value_are_an_error():
     with pytest.raises(DataUnusable, match="labels are a single value"):
         preparation.split_samples([np.zeros((100, 3)), np.array(3)], preparation.SubjectRequest("", "model.keras"))

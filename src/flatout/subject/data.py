@@ -111,7 +111,7 @@ def _array(given: Any) -> Array:
 
 
 def _collect(dataset: Iterable[Any], inputs: Sequence[DeclaredInput] | None, limit: int) -> Any:
-    """The elements of a dataset, joined. The rank of the first input decides whether they are batches or samples."""
+    """The elements of a dataset, joined."""
     import tensorflow as tf
 
     elements: list[Any] = []
@@ -120,7 +120,7 @@ def _collect(dataset: Iterable[Any], inputs: Sequence[DeclaredInput] | None, lim
         flat = [np.asarray(value) for value in tf.nest.flatten(element)]
         if not elements:
             structure = element
-            batched = inputs is None or flat[0].ndim >= len(inputs[0].shape)
+            batched = _are_batches(element, flat[0].ndim, inputs)
         elements.append(flat)
         count += len(flat[0]) if batched else 1
         if count >= limit:
@@ -135,3 +135,14 @@ def _collect(dataset: Iterable[Any], inputs: Sequence[DeclaredInput] | None, lim
             f"The elements of the dataset have different shapes: {error}. Pad them to one shape."
         ) from None
     return tf.nest.pack_sequence_as(structure, columns)
+
+
+def _are_batches(element: Any, rank: int, inputs: Sequence[DeclaredInput] | None) -> bool:
+    """Whether the elements are batches or samples: the number of dimensions of one input decides, by its name where it
+    has one. `rank`: of the first array, which is not that of the first input where names are sorted."""
+    features = element[0] if isinstance(element, (tuple, list)) and element else element
+    if isinstance(features, Mapping):
+        for one in inputs or ():
+            if one.name in features:
+                return np.ndim(features[one.name]) >= len(one.shape)
+    return inputs is None or rank >= len(inputs[0].shape)
