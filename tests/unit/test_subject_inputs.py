@@ -165,6 +165,18 @@ def test_labels_by_name_are_put_into_the_order_of_the_outputs():
     assert [label.shape for label in by_place.labels] == [(5,), (5, 4)]
 
 
+def test_a_pair_of_inputs_and_labels_is_one_for_a_model_of_two_inputs_too():
+    inputs = [DeclaredInput("a", "float32", (None, 2)), DeclaredInput("b", "float32", (None, 3))]
+    a, b, labels = np.zeros((5, 2)), np.ones((5, 3)), np.arange(5)
+    for given in (({"a": a, "b": b}, labels), ((a, b), labels), ([a, b], labels)):
+        samples = data.samples_from_object(given, inputs, 10, "the data")
+        assert [array.shape for array in input_matching.match_inputs(samples, inputs, True)] == [(5, 2), (5, 3)]
+        assert [label.tolist() for label in samples.labels] == [[0, 1, 2, 3, 4]]
+    unlabelled = data.samples_from_object((a, b), inputs, 10, "the data")
+    assert [array.shape for array in unlabelled.arrays.values()] == [(5, 2), (5, 3)]
+    assert unlabelled.labels == []
+
+
 def test_of_two_parts_the_one_that_was_not_trained_on_is_taken(tmp_path):
     path = stored(
         tmp_path / "d.npz", x_train=np.zeros((5, 4)), y_train=np.ones(5), x_test=np.ones((3, 4)), y_test=np.zeros(3)

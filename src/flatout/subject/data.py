@@ -77,12 +77,21 @@ def samples_from_object(value: Any, inputs: Sequence[DeclaredInput] | None, limi
     """Arrays, a tuple of inputs and labels, a dictionary, or a tf.data.Dataset of any of these."""
     if hasattr(value, "element_spec") or (hasattr(value, "__iter__") and hasattr(value, "take")):
         value = _collect(value, inputs, limit)
-    if isinstance(value, (tuple, list)) and len(value) in (2, 3) and (inputs is None or len(inputs) != len(value)):
+    if isinstance(value, (tuple, list)) and len(value) in (2, 3) and not _are_inputs(value, inputs):
         names = tuple(sorted(map(str, value[1]))) if isinstance(value[1], Mapping) else ()
         return Samples(_columns(value[0]), _labels(value[1]), origin, names)
     if isinstance(value, Mapping) and all(not isinstance(item, Mapping) for item in value.values()):
         return _from_named_arrays({str(name): _array(item) for name, item in value.items()}, origin)
     return Samples(_columns(value), [], origin)
+
+
+def _are_inputs(value: Sequence[Any], inputs: Sequence[DeclaredInput] | None) -> bool:
+    """Whether these are one array for each input, and not a pair of inputs and labels: then the first of them has
+    arrays of its own where the model has several inputs."""
+    several = isinstance(value[0], (Mapping, tuple, list)) and len(value[0]) > 0
+    if several and (isinstance(value[0], Mapping) or hasattr(value[0][0], "shape")):
+        return False
+    return inputs is not None and len(inputs) == len(value)
 
 
 def _columns(given: Any) -> dict[str, Array]:
