@@ -244,6 +244,18 @@ def test_values_that_the_type_of_the_input_cannot_hold_are_not_changed_silently(
     assert (made.dtype.name, made.tolist()) == (kind, [[1], [0]])
 
 
+@pytest.mark.parametrize("missing", [None, float("nan"), 3])
+def test_what_is_no_string_is_not_made_one(missing):
+    """A table with gaps has None or NaN there, and the model is not to learn of a word `nan`."""
+    one = DeclaredInput("text", "str", (None,))
+    with pytest.raises(DataUnusable, match=f"1 of 3 values in d.npz are none, such as {missing!r}"):
+        input_matching.match_inputs(
+            data.Samples({"text": np.array(["a", missing, b"c"], object)}, origin="d.npz"), [one], True
+        )
+    (made,) = input_matching.match_inputs(data.Samples({"text": np.array(["K\xf6ln", b"", "c"], object)}), [one], True)
+    assert made.tolist() == ["Köln".encode(), b"", b"c"]
+
+
 def test_too_many_arrays_say_which_inputs_there_are(tmp_path):
     path = stored(tmp_path / "d.npz", a=np.zeros((3, 1)), b=np.zeros((3, 1)), c=np.zeros((3, 1)))
     with pytest.raises(DataUnusable, match="image"):

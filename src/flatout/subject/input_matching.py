@@ -55,7 +55,7 @@ def _converted(array: Array, one: DeclaredInput, origin: str, batched: bool) -> 
     if one.dtype == "str":
         if array.dtype.kind not in "SUO":
             raise DataUnusable(f"Input {one.name!r} takes strings; {origin} has {array.dtype}.")
-        return as_bytes(array)
+        return as_bytes(_require_texts(array, one.name, origin))
     if array.dtype.kind not in "biuf":
         raise DataUnusable(f"Input {one.name!r} takes {one.dtype}; {origin} has {array.dtype}.")
     with np.errstate(invalid="ignore"):
@@ -71,6 +71,16 @@ def _converted(array: Array, one: DeclaredInput, origin: str, batched: bool) -> 
 def numpy_type(name: str) -> str:
     """numpy's name of a type; inputs in bfloat16, which numpy lacks, are given as float32."""
     return "float32" if name == "bfloat16" else name
+
+
+def _require_texts(array: Array, name: str, origin: str) -> Array:
+    others = [one for one in array.ravel() if not isinstance(one, (str, bytes))] if array.dtype.kind == "O" else []
+    if others:
+        raise DataUnusable(
+            f"Input {name!r} takes strings; {len(others):,} of {array.size:,} values in {origin} are none, such as "
+            f"{str(others[0])[:40]}. Leave them out, or put the text there that the model is to be given."
+        )
+    return array
 
 
 def _require_finite(array: Array, name: str, origin: str) -> Array:
