@@ -55,6 +55,25 @@ def test_a_type_that_the_original_refuses_is_not_cast(tmp_path: Path, kind: str)
         run([IDS, MASK.astype("float64")])
 
 
+def test_arrays_of_other_libraries_are_taken_by_what_they_hold(tmp_path: Path) -> None:
+    class Foreign:
+        dtype = "theirs.int32"
+
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return self.array
+
+        def astype(self, kind: str) -> Any:
+            return self.array.astype(kind)
+
+    run = loaded(LENIENT, tmp_path)
+    assert run([Foreign(IDS), MASK])[0].shape == (2, 3)
+    with pytest.raises(ValueError, match="input ids takes int32, not int64"):
+        run([Foreign(IDS.astype("int64")), MASK])
+
+
 def test_what_is_opened_later_is_found_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for place in ("here", "there"):
         (tmp_path / place / "artefact").mkdir(parents=True)

@@ -38,8 +38,8 @@ def load(directory, *arguments, **options):
         if len(inputs) != len(KINDS):
             raise ValueError(unfit(inputs))
         for array, kind in zip(inputs, KINDS):
-            if kind is not None and getattr(array, "dtype", kind) != kind:
-                raise ValueError(unfit(inputs))
+            if kind is not None and getattr(array, "dtype", kind) != kind and (problem := unfit(inputs)):
+                raise ValueError(problem)
 {refuse}        try:
             return made(inputs)
         except Exception as error:
