@@ -51,3 +51,21 @@ def test_what_is_left_of_an_interrupted_run_is_in_nobodys_way(tmp_path: Path) ->
     (output / "mine.txt").write_text("a file of the user's")
     with pytest.raises(OutputNotWritable, match="not an artefact"):
         artefact.output_directory(output, tmp_path, force=True)
+
+
+def test_where_nothing_can_be_written_is_told_before_anything_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no directory")
+    with pytest.raises(OutputNotWritable, match="nothing can be created in"):
+        artefact.output_directory(tmp_path / "file" / "served", tmp_path, force=False)
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)
+    with pytest.raises(OutputNotWritable, match="nothing can be created in"):
+        artefact.output_directory(tmp_path / "new" / "served", tmp_path, force=False)
+    monkeypatch.undo()
+    mounted = tmp_path / "mounted"
+    mounted.mkdir()
+    monkeypatch.setattr("os.path.ismount", lambda path: Path(path) == mounted)
+    with pytest.raises(OutputNotWritable, match=f"give --output {mounted}/artefact"):
+        artefact.output_directory(mounted, tmp_path, force=False)
+    assert artefact.output_directory(mounted / "artefact", tmp_path, force=False) == mounted / "artefact"

@@ -272,3 +272,35 @@ def test_a_model_that_has_learned_nothing_is_no_reason() -> None:
 def test_the_largest_drop_is_a_number(drop: float) -> None:
     with pytest.raises(InvalidOption, match="largest drop of the metric is a number from 0 on"):
         OptimizeRequest("m.keras", max_drop=drop)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"samples": 0}, "number of held-out samples is a whole number from 1 on, not 0"),
+        ({"samples": -5}, "not -5"),
+        ({"samples": 10.5}, "not 10.5"),
+        ({"batches": (1.5,)}, "Batch sizes are whole numbers from 1 on"),
+        ({"batches": ("8",)}, "Batch sizes are whole numbers from 1 on"),
+    ],
+)
+def test_numbers_that_no_command_line_lets_through(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidOption, match=said):
+        OptimizeRequest("m.keras", **options)
+
+
+def test_what_only_the_loader_refuses_is_told_where_a_server_is_given_the_files() -> None:
+    made, outcome = decided(screened(paced("fast", 2.0)))
+    made.served = "tritonserver --model-repository=here"
+
+    def warned() -> list[str]:
+        return [note.text for note in case._notes(outcome) if note.text.startswith("load.py")]
+
+    assert warned() == []
+    made.winner.candidate.finite_only = True
+    (told,) = warned()
+    assert told.startswith("load.py refuses samples with NaN or infinity. The server does not, and may answer")
+    made.winner.candidate.sizes = (1, 3)
+    assert "NaN or infinity and other numbers of samples at once than were tried. The server" in warned()[0]
+    made.served = ""
+    assert warned() == []

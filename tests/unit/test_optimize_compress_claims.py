@@ -11,7 +11,8 @@ import pytest
 
 from flatout.model.case import Interval
 from flatout.model.errors import CompressionFailed
-from flatout.optimize.compress import checks, litert, prune
+from flatout.optimize.checks import AccuracyBudget
+from flatout.optimize.compress import checks, command, litert, onnx_qdq, prune
 from flatout.optimize.compress import samples as samples_module
 from flatout.subject.preparation import SubjectRequest
 from flatout.subject.samples import Samples
@@ -27,6 +28,40 @@ def test_a_file_that_answers_nan_is_not_what_was_trained(tmp_path: Path) -> None
     broken[4] = np.nan
     with pytest.raises(CompressionFailed, match="inf int8 steps"):
         litert.check_file(path, [SCORES, SCORES], [SCORES, broken], 3)
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "said"),
+    [
+        ("Epoch 1/3\n313/313 - accuracy: 0.91\n", 1, "exit code 1"),
+        ("5\n", -9, "exit code -9"),
+        ("", 0, "exit code 0 and no answer"),
+        ("loss 0.3\n", 0, "exit code 0 and no answer"),
+        ('Epoch 1/3\n{"error": "there is no stage named prun"}\n', -6, "no stage named prun"),
+    ],
+)
+def test_a_compression_that_died_is_an_error_whatever_its_training_printed(
+    monkeypatch: pytest.MonkeyPatch, output: str, code: int, said: str
+) -> None:
+    child = SimpleNamespace(communicate=lambda: (output, None), returncode=code)
+    monkeypatch.setattr(command.subprocess, "Popen", lambda *arguments, **options: child)
+    request = command.CompressionRequest(SubjectRequest("", "m.keras"), "int8", None, AccuracyBudget(), 60.0)
+    with pytest.raises(CompressionFailed, match=f"The compression failed: .*{said}"):
+        command.run_compression(request)
+
+
+def test_a_converter_that_raises_anything_loses_its_own_file_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fails(model: Any, path: Path, inputs: Any) -> None:
+        raise RuntimeError("no kernel\nfor this node")
+
+    monkeypatch.setattr(litert, "write", fails)
+    monkeypatch.setattr(onnx_qdq, "write", lambda model, path, inputs: SimpleNamespace(path=path))
+    model = SimpleNamespace(save=lambda path: None)
+    paths, missing = command._write_files(model, True, [], tmp_path, "small")
+    assert [path.name for path in paths] == ["small.keras", "small.onnx"]
+    assert missing == ["small.tflite: RuntimeError: no kernel for this node"]
 
 
 def test_a_distance_to_nan_is_none() -> None:

@@ -1,6 +1,7 @@
 """Who leaves the race and when; the front; who is lined up and why the others are not."""
 
 import dataclasses
+import inspect
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from flatout.measure.race import Race, Rules, TimeLimit, compare
 from flatout.model.case import Interval, Latency, Serving, Trial
 from flatout.model.errors import FlatoutError
-from flatout.optimize import artefact, candidates, case, claim, pareto, time_budget
+from flatout.optimize import api, artefact, candidates, case, claim, pareto, time_budget
 from flatout.optimize.builder import OUT_OF_TIME, Accuracy, Builder
 from flatout.optimize.candidates import Candidate, CandidateList, RouteChoice
 from flatout.optimize.checks import AccuracyBudget
@@ -243,6 +244,18 @@ def test_the_verdict_knows_what_was_tried(tmp_path):
     told = tried.text(request, ("optimize", "m.keras", "--budget", "100s", "--batch", "1"))
     assert told.startswith("1 of 6 routes raced; there was no time for openvino-fp32, onnxruntime-fp32, litert-int8.")
     assert told.endswith("Decide it: flatout optimize m.keras --batch 1 --budget 5m")
+
+
+def test_what_decides_it_can_be_called_and_is_longer_than_what_was_there(tmp_path):
+    outcome = outcome_of(tmp_path, ("litert-fp32", "timeout", OUT_OF_TIME, False))
+    outcome.subject = dataclasses.replace(SUBJECT, parameters=40_000_000)
+    had = time_budget.seconds_for(outcome.subject)
+    assert had == 1200
+    told = Tried.of(outcome).text(OptimizeRequest("m.keras"), ("optimize", "m.keras"))
+    assert told.endswith(f"flatout optimize m.keras --budget {3 * had / 60:.0f}m")
+    in_python = Tried.of(outcome).text(OptimizeRequest("m", seconds=40.0), ("flatout.optimize", "m"))
+    assert in_python.endswith("flatout.optimize(…, budget=120)")
+    assert "budget" in inspect.signature(api.optimize).parameters
 
 
 def test_times_that_contradict_the_ratio_are_not_told():

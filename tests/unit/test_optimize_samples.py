@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flatout.optimize import odd_samples
 from flatout.optimize.optimizer import _same_order
 from flatout.optimize.work.sample_files import first_rows, read_arrays
 from flatout.process.memory import forget_peak, peak_bytes
@@ -37,6 +38,26 @@ def test_the_peak_of_the_memory_begins_anew() -> None:
     del large
     forget_peak()
     assert peak_bytes() <= before - (200 << 20)
+
+
+def test_an_odd_value_comes_in_each_input_alone_as_well(tmp_path: Path) -> None:
+    """NaN in one input makes NaN of the answers, whatever a runtime makes of it in another."""
+    kinds = {"a": "float32", "b": "float32", "c": "int32", "d": "str", "e": "str"}
+    inputs = tuple(Tensor(name, kind, (None, 3), (3,)) for name, kind in kinds.items())
+    subject = Subject(tmp_path, "m", "keras", inputs, ())
+    arrays = [np.ones((4, 3), kind if kind != "str" else "S1") for kind in kinds.values()]
+    write_arrays(tmp_path / "held_out.npz", "in", arrays)
+
+    def changed(samples: odd_samples.Samples) -> set[str]:
+        return {
+            "".join(name for name, one, was in zip(kinds, given, arrays, strict=True) if (one != was[:2]).any())
+            for given in samples(subject, 2)
+        }
+
+    assert changed(odd_samples.unfinite) == {"ab", "a", "b"}
+    assert changed(odd_samples.out_of_range) == {"c"}
+    assert changed(odd_samples.odd_strings) == {"de", "d", "e"}
+    assert np.array_equal(subject.samples("held_out")[0], arrays[0])
 
 
 def test_two_processes_were_given_the_same_samples_or_not(tmp_path: Path) -> None:

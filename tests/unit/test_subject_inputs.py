@@ -149,6 +149,34 @@ def test_labels_are_told_from_inputs(tmp_path):
     assert samples.labels[0].tolist() == [0, 1, 2, 3, 4]
 
 
+def test_labels_by_name_are_put_into_the_order_of_the_outputs():
+    """A metric compares the first label with the first answer."""
+    x, classes, boxes = np.zeros((5, 2)), np.arange(5), np.ones((5, 4))
+    named = data.samples_from_object((x, {"classes": classes, "boxes": boxes}), None, 10, "the data")
+    named.order_labels(["classes", "boxes"])
+    assert [label.shape for label in named.labels] == [(5,), (5, 4)]
+    named.order_labels(["boxes", "classes"])
+    assert [label.shape for label in named.labels] == [(5, 4), (5,)]
+    named.order_labels(["output_0", "output_1"])
+    assert [label.shape for label in named.labels] == [(5, 4), (5,)], "named after nothing that the model has"
+    by_place = data.samples_from_object((x, (classes, boxes)), None, 10, "the data")
+    by_place.order_labels(["boxes", "classes"])
+    by_place.order_labels([])
+    assert [label.shape for label in by_place.labels] == [(5,), (5, 4)]
+
+
+def test_a_pair_of_inputs_and_labels_is_one_for_a_model_of_two_inputs_too():
+    inputs = [DeclaredInput("a", "float32", (None, 2)), DeclaredInput("b", "float32", (None, 3))]
+    a, b, labels = np.zeros((5, 2)), np.ones((5, 3)), np.arange(5)
+    for given in (({"a": a, "b": b}, labels), ((a, b), labels), ([a, b], labels)):
+        samples = data.samples_from_object(given, inputs, 10, "the data")
+        assert [array.shape for array in input_matching.match_inputs(samples, inputs, True)] == [(5, 2), (5, 3)]
+        assert [label.tolist() for label in samples.labels] == [[0, 1, 2, 3, 4]]
+    unlabelled = data.samples_from_object((a, b), inputs, 10, "the data")
+    assert [array.shape for array in unlabelled.arrays.values()] == [(5, 2), (5, 3)]
+    assert unlabelled.labels == []
+
+
 def test_of_two_parts_the_one_that_was_not_trained_on_is_taken(tmp_path):
     path = stored(
         tmp_path / "d.npz", x_train=np.zeros((5, 4)), y_train=np.ones(5), x_test=np.ones((3, 4)), y_test=np.zeros(3)
@@ -167,6 +195,21 @@ def test_arrays_named_after_inputs_find_them(tmp_path):
     assert [(array.shape, array.dtype.name) for array in matched] == [((4, 2), "float32"), ((4, 3), "int32")]
 
 
+def test_an_array_is_never_given_to_another_input_than_the_one_it_is_named_after(tmp_path):
+    inputs = [DeclaredInput("ids", "int32", (None, 2)), DeclaredInput("mask", "int32", (None, 2))]
+    ones, twos = np.ones((4, 2), "int32"), np.full((4, 2), 2)
+    for names in (["mask", "ids_"], ["types", "ids"], ["mask", "types", "classes"], ["a", "b", "ids"]):
+        swapped = data.Samples(dict(zip(names, [ones, twos, twos], strict=False)), origin="d.npz")
+        with pytest.raises(DataUnusable, match="Name the arrays after the inputs"):
+            input_matching.match_inputs(swapped, inputs, True)
+    for names in (["ids", "mask_"], ["a", "b"], ["0", "1"]):
+        in_order = data.Samples(dict(zip(names, [ones, twos], strict=True)))
+        assert [array[0, 0] for array in input_matching.match_inputs(in_order, inputs, True)] == [1, 2]
+    labelled = data.Samples({"a": ones, "b": twos, "c": np.arange(4)})
+    assert len(input_matching.match_inputs(labelled, inputs, True)) == 2
+    assert labelled.labels[0].tolist() == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("array", "hint"),
     [
@@ -182,10 +225,79 @@ def test_data_that_does_not_fit(array, hint):
         input_matching.match_inputs(data.Samples({"0": array}, origin="d.npz"), [IMAGE], True)
 
 
+@pytest.mark.parametrize(
+    ("given", "kind", "changed"),
+    [
+        (np.array([[0.0], [0.5]]), "uint8", "0.5"),
+        (np.array([[1], [300]]), "uint8", "300"),
+        (np.array([[2**40], [1]]), "int32", "1099511627776"),
+        (np.array([[-1], [1]]), "uint16", "-1"),
+        (np.array([[np.nan], [1.0]]), "int64", "nan"),
+        (np.array([[2], [1]]), "bool", "2"),
+    ],
+)
+def test_values_that_the_type_of_the_input_cannot_hold_are_not_changed_silently(given, kind, changed):
+    one = DeclaredInput("x", kind, (None, 1))
+    with pytest.raises(DataUnusable, match=f"takes {kind}.*1 of 2 values.*such as {changed}"):
+        input_matching.match_inputs(data.Samples({"x": given}, origin="d.npz"), [one], True)
+    (made,) = input_matching.match_inputs(data.Samples({"x": np.array([[1.0], [0.0]])}), [one], True)
+    assert (made.dtype.name, made.tolist()) == (kind, [[1], [0]])
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), 3])
+def test_what_is_no_string_is_not_made_one(missing):
+    """A table with gaps has None or NaN there, and the model is not to learn of a word `nan`."""
+    one = DeclaredInput("text", "str", (None,))
+    with pytest.raises(DataUnusable, match=f"1 of 3 values in d.npz are none, such as {missing!r}"):
+        input_matching.match_inputs(
+            data.Samples({"text": np.array(["a", missing, b"c"], object)}, origin="d.npz"), [one], True
+        )
+    (made,) = input_matching.match_inputs(data.Samples({"text": np.array(["K\xf6ln", b"", "c"], object)}), [one], True)
+    assert made.tolist() == ["Köln".encode(), b"", b"c"]
+
+
 def test_too_many_arrays_say_which_inputs_there_are(tmp_path):
     path = stored(tmp_path / "d.npz", a=np.zeros((3, 1)), b=np.zeros((3, 1)), c=np.zeros((3, 1)))
     with pytest.raises(DataUnusable, match="image"):
         input_matching.match_inputs(data.read_samples(path, [IMAGE], None, 10), [IMAGE], True)
+
+
+@pytest.mark.parametrize(
+    "given", [[[1.0], [1.0, 2.0], [1.0], [1.0]], ([[1.0], [2.0]], [[1], [1, 2]]), {"x": [[1.0], [1.0, 2.0]]}]
+)
+def test_samples_of_different_shapes_are_an_error_in_python_too(given):
+    with pytest.raises(DataUnusable, match="different shapes"):
+        data.samples_from_object(given, None, 10, "the data")
+
+
+@pytest.mark.parametrize(
+    "others", [{}, {"version": np.array(3)}, {"nothing": np.zeros((0, 2))}], ids=["alone", "a scalar", "an empty array"]
+)
+@pytest.mark.parametrize("count", [0, 1])
+def test_samples_that_are_too_few_are_never_taken_for_none(count, others):
+    """Then made-up ones took their place, and nothing was checked. Arrays beside those of the inputs do not matter."""
+    original = SimpleNamespace(inputs=(IMAGE,), kind="keras", reopen={})
+    given = {"image": np.zeros((count, 8, 8, 1)), **others}
+    with pytest.raises(DataUnusable, match=f"{count} samples are too few"):
+        preparation.prepare(preparation.SubjectRequest("", "m"), preparation.InMemory(original, given))
+
+
+def test_batches_are_told_from_samples_by_the_input_of_the_same_name():
+    """Names are sorted: the first array of a dataset need not be that of the first input."""
+    inputs = (IMAGE, DeclaredInput("age", "float32", (None, 1)))
+    batch = {"age": np.zeros((4, 1)), "image": np.zeros((4, 8, 8, 1))}
+    sample = {name: array[0] for name, array in batch.items()}
+    assert data._are_batches(batch, 2, inputs)
+    assert data._are_batches((batch, np.zeros(4)), 2, inputs)
+    assert not data._are_batches((sample, np.zeros(())), 1, inputs)
+    assert data._are_batches((np.zeros((4, 8, 8, 1)), np.zeros(4)), 4, inputs)
+    assert not data._are_batches(np.zeros((8, 8, 1)), 3, inputs)
+    assert data._are_batches(sample, 1, None)
+
+
+def test_labels_that_are_a_single_value_are_an_error():
+    with pytest.raises(DataUnusable, match="labels are a single value"):
+        preparation.split_samples([np.zeros((100, 3)), np.array(3)], preparation.SubjectRequest("", "model.keras"))
 
 
 def test_pickles_are_not_opened(tmp_path):

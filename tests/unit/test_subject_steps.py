@@ -7,6 +7,7 @@ import pytest
 
 from flatout.subject import steps
 from flatout.subject.fingerprint import fingerprint
+from flatout.subject.numpy_steps import CHARACTERS
 from flatout.subject.stages import Node, cut
 
 
@@ -31,6 +32,21 @@ def test_rows_are_cut_and_filled() -> None:
     numbers = np.arange(1, 5)
     rows = steps.rows_to_array({})(np.array([-1, 2]), numbers, np.int64(0), shape[0], indices[:, 0])
     assert rows.tolist() == [[1, 2], [0, 0], [4, 0]]
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"""[!"#$%&()\*\+,-\./:;<=>?@\[\\\]^_`{|}~\']""", "[a-z]", r"[\d ]", "[[(]", r"[\^a]"]
+)
+def test_a_set_of_characters_is_known(pattern: str) -> None:
+    assert CHARACTERS.fullmatch(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["[a][^b]", "[a]|[^b]", "[a].[b]", "[^a]", "[[:alpha:]]", r"[\s]", r"[\pL]", "[a]+", "[ä]", "[a\n]", "[]"],
+)
+def test_what_may_mean_something_else_in_python_is_left_to_tensorflow(pattern: str) -> None:
+    assert not CHARACTERS.fullmatch(pattern)
 
 
 def test_the_hash_of_each_length() -> None:

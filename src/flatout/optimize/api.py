@@ -55,7 +55,7 @@ def optimize(
         metric=metric if isinstance(metric, str) else getattr(metric, "__name__", None),
         max_drop=max_drop,
         objective=goal,
-        batches=tuple(batches),
+        batches=tuple(dict.fromkeys(batches)),
         shapes=dict(shapes or {}),
         lower_is_better=lower_is_better,
         features=_path(features),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import shutil
 import sys
@@ -51,7 +52,21 @@ def output_directory(output: Path | None, directory: Path, force: bool) -> Path:
             raise OutputNotWritable(
                 f"{output} is not an artefact of flatout and is not overwritten, not even with --force."
             )
+    _require_writable(output)
     return output
+
+
+def _require_writable(output: Path) -> None:
+    """It is put together beside its place, and takes that place by a change of names."""
+    parent = next(one for one in output.absolute().parents if one.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise OutputNotWritable(
+            f"{output} cannot be written: nothing can be created in {parent}. Give another --output."
+        )
+    if os.path.ismount(output):
+        raise OutputNotWritable(
+            f"{output} is a mounted directory, which cannot be replaced: give --output {output / 'artefact'}."
+        )
 
 
 def unfinished(output: Path) -> Path:

@@ -217,7 +217,24 @@ def _notes(outcome: Outcome) -> list[Note]:
             lengths = ", which takes the lengths of the samples alone" if has_open_lengths(outcome.subject) else ""
             text = f"Tried by its names in the layout of the server{lengths}: {outcome.claim.served}"
             notes.append(Note("info", text))
+            notes += _not_refused(outcome.claim.winner)
     return notes
+
+
+def _not_refused(winner: Contestant | None) -> list[Note]:
+    """What `load.py` refuses and a server answers, which is given the files of the model alone."""
+    refused = {
+        "samples with NaN or infinity": winner is not None and winner.candidate.finite_only,
+        "other numbers of samples at once than were tried": winner is not None and bool(winner.candidate.sizes),
+    }
+    if not (named := [what for what, is_refused in refused.items() if is_refused]):
+        return []
+    return [
+        Note(
+            "warning",
+            f"load.py refuses {' and '.join(named)}. The server does not, and may answer otherwise than the original.",
+        )
+    ]
 
 
 def verdict(outcome: Outcome, request: OptimizeRequest, command: Sequence[str] = ()) -> str:

@@ -1,6 +1,8 @@
 """What is added to the loader of an artefact: samples that it is not made for get the model itself, or one sentence.
 
-It costs nothing as long as the runtime answers: only what the runtime refuses is looked at.
+Before the runtime is asked, only the number of the inputs and their types are looked at, which costs a fraction of a
+microsecond: some runtimes leave an input that is missing as it was in the call before, and cast or misread other types.
+Shapes are looked at only where the runtime refuses them.
 """
 
 from __future__ import annotations
@@ -16,26 +18,35 @@ GUARD = '''
 # ── what the artefact is not made for ────────────────────────────────────────────────────────────────────────────────
 
 import math
+from pathlib import Path
 
 import numpy
 
 TAKES = {takes}
-"""For each input its type, the shape of a sample that this artefact is made for, and that which the original takes."""
+"""For each input its name and type, the shape of a sample that this artefact is made for, and that which the original
+takes."""
+KINDS = [None if kind == "str" else numpy.dtype(kind) for _, kind, _, _ in TAKES]
 load_made = load
 
 
 def load(directory, *arguments, **options):
     """As above. Samples of other lengths are answered by the model itself, in any_length/, where that is there."""
+    directory = Path(directory).absolute()  # some files are opened later, when the program may be in another directory
     made, others = load_made(directory, *arguments, **options), []
 
     def run(inputs):
+        if len(inputs) != len(KINDS):
+            raise ValueError(unfit(inputs))
+        for array, kind in zip(inputs, KINDS):
+            if kind is not None and getattr(array, "dtype", kind) != kind and (problem := unfit(inputs)):
+                raise ValueError(problem)
 {refuse}        try:
             return made(inputs)
         except Exception as error:
             if problem := unfit(inputs):
                 raise ValueError(problem) from error
             given = [list(numpy.shape(array)[{first}:]) for array in inputs]
-            if given == [lengths for _, lengths, _ in TAKES.values()]:
+            if given == [lengths for _, _, lengths, _ in TAKES]:
                 raise
         if not others:
             others.append(load_any_length(directory))
@@ -47,8 +58,9 @@ def load(directory, *arguments, **options):
 def unfit(inputs):
     """Why neither the artefact nor the original takes these; empty if one of them should."""
     if len(inputs) != len(TAKES):
-        return f"the model takes a list of {{len(TAKES)}} arrays ({{', '.join(TAKES)}}), not of {{len(inputs)}}"
-    for (name, (kind, _, lengths)), array in zip(TAKES.items(), inputs):
+        names = ", ".join(name for name, *_ in TAKES)
+        return f"the model takes a list of {{len(TAKES)}} arrays ({{names}}), not of {{len(inputs)}}"
+    for (name, kind, _, lengths), array in zip(TAKES, inputs):
         array = numpy.asarray(array)
         given = array.shape[{first}:]
         fits = len(given) == len(lengths) and all(one in (None, here) for one, here in zip(lengths, given))
@@ -63,7 +75,7 @@ def unfit(inputs):
 {finite}
 def load_any_length(directory):
     folder = Path(directory) / "any_length"
-    takes = ", ".join(f"{{name}} {{tuple(lengths)}}" for name, (_, lengths, _) in TAKES.items())
+    takes = ", ".join(f"{{name}} {{tuple(lengths)}}" for name, _, lengths, _ in TAKES)
     if not folder.exists():
         raise ValueError(f"this artefact takes samples of {{takes}} alone: pad or cut them, or make one with --shape")
     try:
@@ -88,10 +100,10 @@ REFUSE_SIZES = """\
 
 def guard(subject: Subject, finite_only: bool = False, sizes: Sequence[int] = ()) -> str:
     """`finite_only`: with a check that no input holds NaN or infinity. `sizes`: with one of the number of samples."""
-    takes = {
-        one.name: (numpy_type(one.dtype), list(one.sample), list(any_length.lengths(subject, one.shape)))
+    takes = [
+        (one.name, numpy_type(one.dtype), list(one.sample), list(any_length.lengths(subject, one.shape)))
         for one in subject.inputs
-    }
+    ]
     batched = subject.batching != "none"
     refuse = REFUSE if finite_only else ""
     if sizes:

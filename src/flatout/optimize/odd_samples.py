@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -51,7 +51,7 @@ def finite_only(runner: Runner) -> Runner:
 
 
 def unfinite(subject: Subject, batch: int) -> Iterator[list[Array]]:
-    """Batches whose first sample has NaN or infinity in one place of each input of floats, or NaN in all."""
+    """Batches whose first sample has NaN or infinity in one place of an input of floats, or NaN in all."""
     for value, everywhere in ((np.nan, False), (np.inf, False), (-np.inf, False), (np.nan, True)):
         yield from _changed(subject, batch, "f", value, everywhere)
 
@@ -65,13 +65,13 @@ def odd_strings(subject: Subject, batch: int) -> Iterator[list[Array]]:
     """Batches whose first sample is empty, no UTF-8, of other alphabets, or long."""
     for text in ODD_STRINGS:
         arrays = next(in_batches(subject.samples("held_out"), batch))
-        changed = []
-        for array in arrays:
-            if array.dtype.kind == "S":
-                array = array.astype(f"S{max(array.dtype.itemsize, len(text), 1)}")
+        for places in _together_and_alone([array.dtype.kind == "S" for array in arrays]):
+            changed = list(arrays)
+            for place in places:
+                array = arrays[place].astype(f"S{max(arrays[place].dtype.itemsize, len(text), 1)}")
                 array[() if batch == 0 or not array.ndim else 0] = text
-            changed.append(array)
-        yield changed
+                changed[place] = array
+            yield changed
 
 
 Samples = Callable[[Subject, int], Iterator[list[Array]]]
@@ -111,15 +111,18 @@ def differs(subject: Subject, batch: int, runner: Runner, samples: Samples) -> s
 
 
 def _changed(subject: Subject, batch: int, kind: str, value: float, everywhere: bool) -> Iterator[list[Array]]:
-    arrays = [array.copy() for array in next(in_batches(subject.samples("held_out"), batch))]
-    found = False
-    for array in arrays:
-        if array.dtype.kind != kind or (kind == "i" and array.dtype.itemsize < 4) or not array.size:
-            continue
-        found = True
-        first = array.reshape(-1) if batch == 0 else array[0].reshape(-1)
-        if not np.shares_memory(first, array):
-            continue
-        first[slice(None) if everywhere else first.size // 2] = value
-    if found:
-        yield arrays
+    arrays = next(in_batches(subject.samples("held_out"), batch))
+    fit = [one.dtype.kind == kind and (kind != "i" or one.dtype.itemsize >= 4) and one.size > 0 for one in arrays]
+    for places in _together_and_alone(fit):
+        changed = [array.copy() for array in arrays]
+        for place in places:
+            first = changed[place].reshape(-1) if batch == 0 else changed[place][0].reshape(-1)
+            if np.shares_memory(first, changed[place]):
+                first[slice(None) if everywhere else first.size // 2] = value
+        yield changed
+
+
+def _together_and_alone(fit: Sequence[bool]) -> list[list[int]]:
+    """The places of inputs that are changed: all that fit, then each alone, as one may hide what is made of another."""
+    places = [place for place, fits in enumerate(fit) if fits]
+    return [places, *([place] for place in places if len(places) > 1)] if places else []

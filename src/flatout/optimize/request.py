@@ -72,8 +72,10 @@ class OptimizeRequest:
         if self.layout is not None and self.layout not in LAYOUTS:
             *others, last = LAYOUTS
             raise InvalidOption(f"--layout takes {', '.join(others)} or {last}, not {self.layout!r}.")
-        if not self.batches or min(self.batches) < 1:
+        if not self.batches or not all(isinstance(one, int) and one >= 1 for one in self.batches):
             raise InvalidOption(f"Batch sizes are whole numbers from 1 on, not {self.batches}.")
+        if not isinstance(self.samples, int) or self.samples < 1:
+            raise InvalidOption(f"The number of held-out samples is a whole number from 1 on, not {self.samples}.")
         if not (self.max_drop >= 0 and math.isfinite(self.max_drop)):
             raise InvalidOption(f"The largest drop of the metric is a number from 0 on, not {self.max_drop:g}.")
         if self.seconds is not None and self.seconds <= 0:

@@ -27,6 +27,8 @@ class Tried:
     unserved: int = 0
     """Those that the server of --layout does not run, so that they were left out."""
     interrupted: bool = False
+    seconds: float = time_budget.MIN_SECONDS
+    """The time budget where the user gives none."""
 
     @classmethod
     def of(cls, outcome: Outcome) -> Tried:
@@ -41,7 +43,8 @@ class Tried:
         ]
         left = [one.name for one in could if id(one) not in ran | broken and _had_no_time(one)]
         unserved = sum(one.unserved for one in outcome.skipped)
-        return cls(len(could), sum(id(one) in ran for one in could), tuple(left), unserved, outcome.interrupted)
+        raced, seconds = sum(id(one) in ran for one in could), time_budget.seconds_for(outcome.subject)
+        return cls(len(could), raced, tuple(left), unserved, outcome.interrupted, seconds)
 
     def text(self, request: OptimizeRequest, command: Sequence[str]) -> str:
         counted = f"{self.raced} of {self.routes} routes raced"
@@ -54,7 +57,7 @@ class Tried:
         more = "" if len(self.open) <= NAMED else f" and {len(self.open) - NAMED} more"
         return (
             f"{counted}; there was no time for {', '.join(self.open[:NAMED])}{more}. "
-            f"Decide it: {longer(request, command)}"
+            f"Decide it: {longer(request.seconds or self.seconds, command)}"
         )
 
 
@@ -64,11 +67,11 @@ def _had_no_time(candidate: Candidate) -> bool:
     return candidate.over == "timeout" and (candidate.note == OUT_OF_TIME or candidate.note.startswith(CONVERSION))
 
 
-def longer(request: OptimizeRequest, command: Sequence[str]) -> str:
-    """The same command with three times as much time."""
-    seconds = 3 * (request.seconds or time_budget.MIN_SECONDS)
+def longer(budget: float, command: Sequence[str]) -> str:
+    """The same command with three times as much time as it had."""
+    seconds = 3 * budget
     if command[:1] != ("optimize",):
-        return f"flatout.optimize(…, seconds={seconds:.0f})"
+        return f"flatout.optimize(…, budget={seconds:.0f})"
     kept = []
     skip = False
     for word in command:

@@ -142,6 +142,7 @@ def _computes(path: Path) -> dict[str, int]:
 
 
 LOADER = '''\
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -165,7 +166,7 @@ def load(directory):
     names = [engine.get_tensor_name(i) for i in range(engine.num_io_tensors)]
     entries = [name for name in names if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT]
     results = [name for name in names if engine.get_tensor_mode(name) == trt.TensorIOMode.OUTPUT]
-    buffers = {}
+    buffers, lock = {}, threading.Lock()
 
     def buffer(name, size):
         if buffers.get(name, (0, 0))[1] < size:
@@ -176,9 +177,13 @@ def load(directory):
         return buffers[name][0]
 
     def run(inputs):
-        inputs = [np.ascontiguousarray(array) for array in inputs]
+        with lock:  # there is one context, and one set of buffers
+            return answer([np.asarray(array, order="C") for array in inputs])
+
+    def answer(inputs):
         for name, array in zip(entries, inputs):
-            context.set_input_shape(name, array.shape)
+            if not context.set_input_shape(name, array.shape):
+                raise ValueError(f"the engine was not built for {name} of {array.shape}")
             to = cuda.cudaMemcpyKind.cudaMemcpyHostToDevice
             check(cuda.cudaMemcpyAsync(buffer(name, array.nbytes), array.ctypes.data, array.nbytes, to, stream))
         types = [trt.nptype(engine.get_tensor_dtype(name)) for name in results]

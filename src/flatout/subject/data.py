@@ -77,33 +77,50 @@ def samples_from_object(value: Any, inputs: Sequence[DeclaredInput] | None, limi
     """Arrays, a tuple of inputs and labels, a dictionary, or a tf.data.Dataset of any of these."""
     if hasattr(value, "element_spec") or (hasattr(value, "__iter__") and hasattr(value, "take")):
         value = _collect(value, inputs, limit)
-    if isinstance(value, (tuple, list)) and len(value) in (2, 3) and (inputs is None or len(inputs) != len(value)):
-        return Samples(_columns(value[0]), _labels(value[1]), origin)
+    if isinstance(value, (tuple, list)) and len(value) in (2, 3) and not _are_inputs(value, inputs):
+        names = tuple(sorted(map(str, value[1]))) if isinstance(value[1], Mapping) else ()
+        return Samples(_columns(value[0]), _labels(value[1]), origin, names)
     if isinstance(value, Mapping) and all(not isinstance(item, Mapping) for item in value.values()):
-        return _from_named_arrays({str(name): np.asarray(item) for name, item in value.items()}, origin)
+        return _from_named_arrays({str(name): _array(item) for name, item in value.items()}, origin)
     return Samples(_columns(value), [], origin)
+
+
+def _are_inputs(value: Sequence[Any], inputs: Sequence[DeclaredInput] | None) -> bool:
+    """Whether these are one array for each input, and not a pair of inputs and labels: then the first of them has
+    arrays of its own where the model has several inputs."""
+    several = isinstance(value[0], (Mapping, tuple, list)) and len(value[0]) > 0
+    if several and (isinstance(value[0], Mapping) or hasattr(value[0][0], "shape")):
+        return False
+    return inputs is not None and len(inputs) == len(value)
 
 
 def _columns(given: Any) -> dict[str, Array]:
     if isinstance(given, Mapping):
-        return {str(name): np.asarray(value) for name, value in given.items()}
+        return {str(name): _array(value) for name, value in given.items()}
     if isinstance(given, (tuple, list)) and given and hasattr(given[0], "shape"):
-        return {str(i): np.asarray(value) for i, value in enumerate(given)}
-    return {"0": np.asarray(given)}
+        return {str(i): _array(value) for i, value in enumerate(given)}
+    return {"0": _array(given)}
 
 
 def _labels(given: Any) -> list[Array]:
     if given is None:
         return []
     if isinstance(given, Mapping):
-        return [np.asarray(given[name]) for name in sorted(given)]
+        return [_array(given[name]) for name in sorted(given, key=str)]
     if isinstance(given, tuple):
-        return [np.asarray(value) for value in given]
-    return [np.asarray(given)]
+        return [_array(value) for value in given]
+    return [_array(given)]
+
+
+def _array(given: Any) -> Array:
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise DataUnusable(f"The samples have different shapes: {error}. Pad or cut them to one shape.") from None
 
 
 def _collect(dataset: Iterable[Any], inputs: Sequence[DeclaredInput] | None, limit: int) -> Any:
-    """The elements of a dataset, joined. The rank of the first input decides whether they are batches or samples."""
+    """The elements of a dataset, joined."""
     import tensorflow as tf
 
     elements: list[Any] = []
@@ -112,7 +129,7 @@ def _collect(dataset: Iterable[Any], inputs: Sequence[DeclaredInput] | None, lim
         flat = [np.asarray(value) for value in tf.nest.flatten(element)]
         if not elements:
             structure = element
-            batched = inputs is None or flat[0].ndim >= len(inputs[0].shape)
+            batched = _are_batches(element, flat[0].ndim, inputs)
         elements.append(flat)
         count += len(flat[0]) if batched else 1
         if count >= limit:
@@ -127,3 +144,14 @@ def _collect(dataset: Iterable[Any], inputs: Sequence[DeclaredInput] | None, lim
             f"The elements of the dataset have different shapes: {error}. Pad them to one shape."
         ) from None
     return tf.nest.pack_sequence_as(structure, columns)
+
+
+def _are_batches(element: Any, rank: int, inputs: Sequence[DeclaredInput] | None) -> bool:
+    """Whether the elements are batches or samples: the number of dimensions of one input decides, by its name where it
+    has one. `rank`: of the first array, which is not that of the first input where names are sorted."""
+    features = element[0] if isinstance(element, (tuple, list)) and element else element
+    if isinstance(features, Mapping):
+        for one in inputs or ():
+            if one.name in features:
+                return np.ndim(features[one.name]) >= len(one.shape)
+    return inputs is None or rank >= len(inputs[0].shape)

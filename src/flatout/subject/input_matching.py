@@ -24,16 +24,21 @@ def _ordered(samples: Samples, inputs: Sequence[DeclaredInput]) -> list[Array]:
     arrays = samples.arrays
     if all(one.name in arrays for one in inputs):
         return [arrays[one.name] for one in inputs]
-    if len(arrays) == len(inputs):
-        return list(arrays.values())
-    if len(arrays) == len(inputs) + 1 and not samples.labels:
-        *rest, labels = arrays.values()
-        samples.labels = [labels]
-        return rest
+    with_labels = len(arrays) == len(inputs) + 1 and not samples.labels
+    if (len(arrays) == len(inputs) or with_labels) and not _named_otherwise(list(arrays), inputs):
+        in_order = list(arrays.values())
+        samples.labels = in_order[len(inputs) :] or samples.labels
+        return in_order[: len(inputs)]
     raise DataUnusable(
         f"{samples.origin} has the arrays {', '.join(arrays)}; the model takes {_describe(inputs)}. Name the arrays "
         "after the inputs, and the labels `y`."
     )
+
+
+def _named_otherwise(names: Sequence[str], inputs: Sequence[DeclaredInput]) -> bool:
+    """Whether by its place an array would be taken for something else than the input that it is named after."""
+    places = {one.name: place for place, one in enumerate(inputs)}
+    return any(places.get(name, place) != place for place, name in enumerate(names))
 
 
 def _converted(array: Array, one: DeclaredInput, origin: str, batched: bool) -> Array:
@@ -50,10 +55,17 @@ def _converted(array: Array, one: DeclaredInput, origin: str, batched: bool) -> 
     if one.dtype == "str":
         if array.dtype.kind not in "SUO":
             raise DataUnusable(f"Input {one.name!r} takes strings; {origin} has {array.dtype}.")
-        return as_bytes(array)
+        return as_bytes(_require_texts(array, one.name, origin))
     if array.dtype.kind not in "biuf":
         raise DataUnusable(f"Input {one.name!r} takes {one.dtype}; {origin} has {array.dtype}.")
-    return _require_finite(array.astype(numpy_type(one.dtype), copy=False), one.name, origin)
+    with np.errstate(invalid="ignore"):
+        made = array.astype(numpy_type(one.dtype), copy=False)
+    if made.dtype.kind in "biu" and (lost := made != array).any():
+        raise DataUnusable(
+            f"Input {one.name!r} takes {one.dtype}; {origin} has {array.dtype}, and {int(lost.sum()):,} of "
+            f"{array.size:,} values would be changed by it, such as {array[lost][0]}. Give what the model takes."
+        )
+    return _require_finite(made, one.name, origin)
 
 
 def numpy_type(name: str) -> str:
@@ -61,9 +73,19 @@ def numpy_type(name: str) -> str:
     return "float32" if name == "bfloat16" else name
 
 
+def _require_texts(array: Array, name: str, origin: str) -> Array:
+    others = [one for one in array.ravel() if not isinstance(one, (str, bytes))] if array.dtype.kind == "O" else []
+    if others:
+        raise DataUnusable(
+            f"Input {name!r} takes strings; {len(others):,} of {array.size:,} values in {origin} are none, such as "
+            f"{str(others[0])[:40]}. Leave them out, or put the text there that the model is to be given."
+        )
+    return array
+
+
 def _require_finite(array: Array, name: str, origin: str) -> Array:
     if array.dtype.kind == "f":
-        bad = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
+        bad = ~np.isfinite(array).all(axis=tuple(range(1, array.ndim)))
         if bad.any():
             raise DataUnusable(
                 f"{int(bad.sum())} of {len(array)} samples of {name!r} in {origin} contain NaN or infinity, the first "

@@ -31,8 +31,9 @@ SIMPLE = {
     "Maximum": "maximum", "Minimum": "minimum", "Mul": "multiply", "NotEqual": "not-equal", "Reshape": "reshape",
     "SelectV2": "select", "Sub": "subtract",
 }  # fmt: skip
-CHARACTERS = re.compile(r"\[(?!\^)[\x20-\x7e]+\]")
-"""A pattern that is one set of ASCII characters: Python's expressions and TensorFlow's mean the same by it."""
+CHARACTERS = re.compile(r"(?=[\x20-\x7e]*$)\[(?!\^)(?:[^\[\]\\]|\[(?!:)|\\[^A-Za-z0-9]|\\[dwtnrfv])+\]")
+"""A pattern that is one set of ASCII characters: Python's expressions and TensorFlow's mean the same by it. They do not
+by `[[:alpha:]]` and `\\s`, nor by what may follow a set: `[a][^b]` takes one byte here and one character there."""
 
 Run = Callable[[Sequence[Array]], Sequence[Array]]
 

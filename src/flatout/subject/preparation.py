@@ -105,6 +105,8 @@ def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepa
     arrays = input_matching.match_inputs(samples, inputs, batching != "none") if samples else None
     tensors = tuple(_tensor(one, i, arrays, batching) for i, one in enumerate(inputs))
     tensors = tuple(dataclasses.replace(one, shape=was.shape) for one, was in zip(tensors, declared, strict=True))
+    if samples and samples.label_names:
+        samples.order_labels(model.output_names(len(samples.labels)))
     labels = samples.labels if samples else []
     evaluator = _evaluator(request.metric, in_memory.metric, labels)
     subject = Subject(
@@ -118,10 +120,10 @@ def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepa
         data="given" if samples else "synthetic",
         original=dict(model.reopen),
     )
-    if samples is not None and len(samples) < FEW_SAMPLES:
+    if arrays is not None and len(arrays[0]) < FEW_SAMPLES:
         notes.append(
-            f"{len(samples)} samples are too few to tell how well artefacts agree with the original: a quarter is for "
-            "calibration, the rest for the check. Give some hundred."
+            f"{len(arrays[0])} samples are too few to tell how well artefacts agree with the original: a quarter is "
+            "for calibration, the rest for the check. Give some hundred."
         )
     parts = _parts(arrays or input_matching.random_samples(tensors, SYNTHETIC_SAMPLES), labels, request)
     subject = split_writer.with_stages(_written(subject, model, parts, notes), notes)
@@ -255,6 +257,8 @@ def split_samples(columns: Sequence[Array], request: SubjectRequest) -> dict[str
 
     `spare` is what is left over: a search may choose by it.
     """
+    if any(np.ndim(column) == 0 for column in columns):
+        raise DataUnusable("The labels are a single value: there has to be a row for every sample.")
     counts = sorted({len(column) for column in columns})
     if len(counts) > 1:
         raise DataUnusable(

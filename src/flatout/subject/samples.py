@@ -21,9 +21,14 @@ class Samples:
     """Each with the samples along the first axis. Names are `0`, `1`, … where the source has only an order."""
     labels: list[Array] = field(default_factory=list)
     origin: str = ""
+    label_names: tuple[str, ...] = ()
+    """Of labels that were given by name, which has no order."""
 
-    def __len__(self) -> int:
-        return min(len(array) for array in self.arrays.values())
+    def order_labels(self, outputs: Sequence[str]) -> None:
+        """Put labels that are named after the model's outputs into their order: a metric is given both by place."""
+        if self.label_names and sorted(self.label_names) == sorted(outputs):
+            self.labels = [self.labels[self.label_names.index(name)] for name in outputs]
+            self.label_names = tuple(outputs)
 
 
 def row_digests(arrays: Sequence[Array], most: int = 16) -> list[str]:

@@ -96,12 +96,23 @@ def run_compression(request: CompressionRequest) -> CompressedFiles:
             child.terminate()
             child.wait()
             raise
-    lines = output.strip().splitlines()
-    answer = json.loads(lines[-1]) if lines else {"error": f"its process ended with exit code {child.returncode}"}
+    answer = _answer(output, child.returncode)
     if "error" in answer:
         raise CompressionFailed(f"The compression failed: {answer['error']}")
     paths = tuple(Path(path) for path in answer["paths"])
     return CompressedFiles(paths, tuple(answer["reports"]), tuple(answer["missing"]), tuple(answer["order"]))
+
+
+def _answer(output: str, code: int) -> dict[str, Any]:
+    """The last line that the child has written. Where it died before, that is what its training printed, or nothing."""
+    lines = output.strip().splitlines()
+    try:
+        answer = json.loads(lines[-1]) if lines else None
+    except ValueError:
+        answer = None
+    if isinstance(answer, dict) and ("error" in answer or "paths" in answer):
+        return answer
+    return {"error": f"its process ended with exit code {code} and no answer"}
 
 
 def _compress(request: CompressionRequest) -> dict[str, Any]:
@@ -168,6 +179,9 @@ def _write_files(model: Any, int8: bool, inputs: list[Any], output: Path, name: 
             paths.append(write(model, output / (name + suffix), inputs).path)
         except FlatoutError as error:
             missing.append(f"{name}{suffix}: {error}")
+        except Exception as error:  # a converter or runtime may raise anything: the other file may still be written
+            reason = " ".join(str(error).split())[:300]
+            missing.append(f"{name}{suffix}: {type(error).__name__}: {reason}")
     return paths, missing
 
 

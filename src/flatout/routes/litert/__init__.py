@@ -110,6 +110,7 @@ def loader_source(setting: Setting, batch: int) -> str:
     """
     return f'''\
 import json
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -128,12 +129,17 @@ def load(directory, batch={batch}, threads={int(setting.get("threads", 1))}):
 
     def answer_others(arrays):
         size = len(arrays[0])
+        if any(len(array) != size for array in arrays):
+            raise ValueError(f"the inputs have {{', '.join(str(len(array)) for array in arrays)}} samples")
+        if not by_rows and (files or not size):
+            raise ValueError(f"this model takes {{batch}} samples at a time, not {{size}}")
+        if not size:  # any samples tell the shapes and types of the answers
+            zeros = [np.zeros([batch, *array.shape[1:]], array.dtype) for array in arrays]
+            return [column[:0] for column in answer(zeros)]
         if not files:
             if size not in others:
                 others[size] = open_file(directory / "{ANY_BATCH}", size, threads, answer_others)
             return others[size](arrays)
-        if not by_rows:
-            raise ValueError(f"this model takes {{batch}} samples at a time, not {{size}}")
         pieces = []
         for start in range(0, size, batch):
             part = [array[start : start + batch] for array in arrays]
@@ -157,22 +163,24 @@ def open_file(path, batch, threads, answer_others):
     arguments = [one["index"] for one in inputs]
     results = [one["index"] for one in interpreter.get_output_details()]
     set_tensor, invoke, get_tensor = interpreter.set_tensor, interpreter.invoke, interpreter.get_tensor
-    first, last = arguments[0], results[0]
+    first, last, lock = arguments[0], results[0], threading.Lock()  # an interpreter has room for one call
 
     def run(arrays):
         if batch and len(arrays[0]) != batch:
             return answer_others(arrays)
-        for index, array in zip(arguments, arrays):
-            set_tensor(index, array)
-        invoke()
-        return [get_tensor(index) for index in results]
+        with lock:
+            for index, array in zip(arguments, arrays):
+                set_tensor(index, array)
+            invoke()
+            return [get_tensor(index) for index in results]
 
     def run_single(arrays):  # loops would cost some microseconds
         if batch and len(arrays[0]) != batch:
             return answer_others(arrays)
-        set_tensor(first, arrays[0])
-        invoke()
-        return [get_tensor(last)]
+        with lock:
+            set_tensor(first, arrays[0])
+            invoke()
+            return [get_tensor(last)]
 
     return run_single if len(arguments) == len(results) == 1 else run
 '''

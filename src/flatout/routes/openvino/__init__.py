@@ -200,6 +200,7 @@ def loader_source(setting: Setting, batch: int) -> str:
         model.reshape({{entry: [{batch // parts}, *list(entry.partial_shape)[1:]] for entry in model.inputs}})
     """
     return f'''\
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -245,24 +246,28 @@ def open_any(directory, cache):
 
 
 WHOLE_BATCH = """\
-    request = compiled.create_infer_request()
+    request, lock = compiled.create_infer_request(), threading.Lock()  # a request has room for one call
 
     def run(inputs):
-        request.infer(list(inputs), share_inputs=True)
-        return [np.array(request.get_output_tensor(i).data) for i in outputs]
+        with lock:
+            request.infer(list(inputs), share_inputs=True)
+            return [np.array(request.get_output_tensor(i).data) for i in outputs]
 
     return run
 """
 
 IN_PARTS = """\
-    requests = [compiled.create_infer_request() for _ in range(STREAMS)]
+    requests, lock = [compiled.create_infer_request() for _ in range(STREAMS)], threading.Lock()
 
     def run(inputs):
-        for i, request in enumerate(requests):
-            request.start_async([array[i * PART : (i + 1) * PART] for array in inputs], share_inputs=True)
-        for request in requests:
-            request.wait()
-        return [np.concatenate([request.get_output_tensor(i).data for request in requests]) for i in outputs]
+        if any(len(array) != STREAMS * PART for array in inputs):
+            raise ValueError("the inputs have different numbers of samples")
+        with lock:
+            for i, request in enumerate(requests):
+                request.start_async([array[i * PART : (i + 1) * PART] for array in inputs], share_inputs=True)
+            for request in requests:
+                request.wait()
+            return [np.concatenate([request.get_output_tensor(i).data for request in requests]) for i in outputs]
 
     return run
 """
