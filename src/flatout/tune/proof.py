@@ -129,9 +129,9 @@ class Proving:
         if twin is None:
             self._start("as it is, again", self.baseline)
             self._start("some roundings apart", replace(self.baseline, perturbed=True))
-            base, *_, again, apart = self.runs.values()
+            as_it_is, *_, again, apart = self.runs.values()
             for one in (again, apart):  # as far as what they are held against
-                one.advance(ALL_STEPS if base.ended else max(base.steps - one.steps, 1))
+                one.advance(ALL_STEPS if as_it_is.ended else max(as_it_is.steps - one.steps, 1))
             return self._differs()
         itself = parity.whole.compare(base, twin, None, shaken)
         if itself.verdict not in (*AGREE, "unknown"):
