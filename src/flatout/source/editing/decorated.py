@@ -11,7 +11,8 @@ import ast
 import os
 from collections.abc import Iterator
 
-from flatout.source.editing.dataflow import LOOPS, arguments, bound_in, called_name, has_no_hash, within
+from flatout.source.editing import several_objects
+from flatout.source.editing.dataflow import arguments, has_no_hash, within
 from flatout.source.editing.project import Code, Project
 
 _OF_OBJECTS = {
@@ -68,30 +69,15 @@ def _is_python(value: ast.expr) -> bool:
 
 def _several_objects(project: Project, code: Code) -> Iterator[str]:
     """Arguments with variables that are another object in another call."""
-    taken = arguments(code.node)
-    objects = {name for name in taken if name != code.this and _has_variables(code, name)}
-    if not objects:
+    if isinstance(code.node, ast.Lambda):
         return
-    given: dict[str, set[str]] = {}
-    for path, module in project.modules.items():
-        for call, loops in _calls(module, code.node.name if not isinstance(code.node, ast.Lambda) else ""):
-            bound = isinstance(call.func, ast.Attribute) and bool(code.this)
-            pairs = [*zip(taken[1:] if bound else taken, call.args, strict=False)]
-            pairs += [(item.arg or "", item.value) for item in call.keywords]
-            for name, value in pairs:
-                if name not in objects:
-                    continue
-                where = f"{os.path.basename(path)}:{call.lineno}"
-                if isinstance(value, ast.Name) and any(value.id in bound_in([loop]) for loop in loops):
-                    yield _told(name, where)
-                texts = given.setdefault(name, set())
-                texts.add(ast.unparse(value))
-                if len(texts) > 1:
-                    yield _told(name, where)
-
-
-def _told(name: str, where: str) -> str:
-    return f"its argument {name} is another object in another call ({where}), whose variables a graph would not make"
+    objects = {name for name in arguments(code.node) if name != code.this and _has_variables(code, name)}
+    for other in several_objects.others(project.modules, code.node, objects):
+        where = f"{os.path.basename(other.path)}:{other.line}"
+        yield (
+            f"its argument {other.name} is another object in another call ({where}), whose variables a graph would "
+            "not make"
+        )
 
 
 def _has_variables(code: Code, name: str) -> bool:
@@ -103,14 +89,3 @@ def _has_variables(code: Code, name: str) -> bool:
         for part in code.body
         for node in ast.walk(part)
     )
-
-
-def _calls(module: ast.Module, name: str) -> Iterator[tuple[ast.Call, list[ast.AST]]]:
-    """The calls of a function, with the loops around each in its own scope or further out."""
-    waiting: list[tuple[ast.AST, list[ast.AST]]] = [(module, [])]
-    while waiting:
-        node, loops = waiting.pop()
-        if isinstance(node, ast.Call) and called_name(node.func) == name:
-            yield node, loops
-        inner = [*loops, node] if isinstance(node, LOOPS) else loops
-        waiting.extend((child, inner) for child in ast.iter_child_nodes(node))

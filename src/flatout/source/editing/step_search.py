@@ -140,7 +140,7 @@ class Search:
             return Obstacle(loop.lineno, f"begins a loop whose {', '.join(wanted)} is used behind it")
         parts = Split((), (loop,), ())
         try:
-            given, above = self._given(around, flow, loop.lineno)
+            given, above = self._given(around, flow, loop.body, loop.lineno)
             obstacle = around.changes_elsewhere([loop], flow, given, self.others is not None)
             if obstacle is not None:
                 return obstacle
@@ -310,7 +310,7 @@ class Search:
         wanted = around.live(body[-1].end_lineno or 0) | set(Flow(parts.after).read)
         back = [name for name in flow.written if name in wanted]
         unset = self._check_results(around, rest, flow, back)
-        given, above = self._given(around, flow, body[0].lineno)
+        given, above = self._given(around, flow, rest, body[0].lineno)
         obstacle = around.changes_elsewhere(rest, flow, given, self.others is not None)
         if obstacle is not None:
             raise NotSplit(obstacle)
@@ -326,9 +326,13 @@ class Search:
             unset=unset,
         )
 
-    def _given(self, around: Surroundings, flow: Flow, line: int) -> tuple[list[str], ast.stmt | None]:
+    def _given(
+        self, around: Surroundings, flow: Flow, statements: Sequence[ast.stmt], line: int
+    ) -> tuple[list[str], ast.stmt | None]:
         """The arguments, and the statement above which it is defined if it has to be inside of the function around."""
-        above = around.beside_objects(flow)
+        above = around.beside_objects(flow, statements)
+        if isinstance(above, Obstacle):
+            raise NotSplit(above)
         if above is not None:
             return around.given_inside(flow, above), above
         given = around.given(flow)
