@@ -11,7 +11,7 @@ import ast
 import os
 from collections.abc import Iterator
 
-from flatout.source.editing import several_objects
+from flatout.source.editing import python_values, several_objects
 from flatout.source.editing.dataflow import arguments, has_no_hash, within
 from flatout.source.editing.project import Code, Project
 
@@ -20,7 +20,6 @@ _OF_OBJECTS = {
     *("update_state", "optimizer", "layers"),
 }
 """Attributes that arguments with variables are asked for."""
-_GIVES_PYTHON = {"len", "int", "float", "str", "bool", "round", "format", "isinstance"}
 
 
 def reason(project: Project, code: Code) -> str | None:
@@ -30,14 +29,16 @@ def reason(project: Project, code: Code) -> str | None:
     holders = (node for node in ast.walk(project.modules[code.path]) if isinstance(node, ast.ClassDef))
     if code.holder and any(node.name == code.holder and has_no_hash(node) for node in holders):
         return f"objects of {code.holder} cannot be hashed, so that TensorFlow keeps no graph for one"
-    return next(_python_results(code), None) or next(_several_objects(project, code), None)
+    return next(_python_results(project, code), None) or next(_several_objects(project, code), None)
 
 
-def _python_results(code: Code) -> Iterator[str]:
+def _python_results(project: Project, code: Code) -> Iterator[str]:
+    modules = project.imported[code.path]
+    known = python_values.names([part for part in code.body if isinstance(part, ast.stmt)], modules)
     for node in within(code.body):
         if isinstance(node, ast.Return) and node.value is not None:
             for part in _parts(node.value):
-                if _is_python(part):
+                if python_values.is_python(part, modules, known):
                     text = ast.unparse(part)[:40]
                     yield f"line {node.lineno} returns {text}: a graph would give back a tensor in its place"
 
@@ -51,17 +52,6 @@ def _parts(value: ast.expr) -> Iterator[ast.expr]:
             yield from _parts(part)
     else:
         yield value
-
-
-def _is_python(value: ast.expr) -> bool:
-    """A number, a text, a flag, or the size of something."""
-    if isinstance(value, ast.Constant):
-        return value.value is not None
-    if isinstance(value, ast.Subscript):
-        return isinstance(value.value, ast.Attribute) and value.value.attr == "shape"
-    if isinstance(value, ast.Call):
-        return isinstance(value.func, ast.Name) and value.func.id in _GIVES_PYTHON
-    return isinstance(value, ast.JoinedStr)
 
 
 # ── objects ──────────────────────────────────────────────────────────────────────────────────────────────────────────

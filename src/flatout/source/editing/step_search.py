@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from flatout.source.editing import shape_reads
+from flatout.source.editing import python_values, shape_reads
 from flatout.source.editing.dataflow import (
     FUNCTIONS,
     LOOPS,
@@ -305,9 +305,11 @@ class Search:
         return same and all(name.startswith("tensorflow.") and not _OUTSIDE_OPS.match(name) for name in ops)
 
     def _step(self, around: Surroundings, body: list[ast.stmt], parts: Split) -> Step:
+        live = around.live(body[-1].end_lineno or 0)
+        parts = self._without_python_results(body, parts, live)
         rest = without_moved(body, parts)
         flow = Flow(rest)
-        wanted = around.live(body[-1].end_lineno or 0) | set(Flow(parts.after).read)
+        wanted = live | set(Flow(parts.after).read)
         back = [name for name in flow.written if name in wanted]
         unset = self._check_results(around, rest, flow, back)
         given, above = self._given(around, flow, rest, body[0].lineno)
@@ -325,6 +327,24 @@ class Search:
             relaxed=not shape_reads.any_in(self.fit, rest, self.others or {}),
             unset=unset,
         )
+
+    def _without_python_results(self, body: list[ast.stmt], parts: Split, live: set[str]) -> Split:
+        """The same with what binds a size or a text that is used behind the step moved out of it, as a graph would give
+        back a tensor."""
+        rest = without_moved(body, parts)
+        wanted = (live | set(Flow(parts.after).read)) & python_values.names(rest, self.fit.modules)
+        if not wanted:
+            return parts
+        inside = [node for node in every(rest) if isinstance(node, ast.stmt) and not isinstance(node, ast.With)]
+        binding = [node for node in inside if bound_in([node]) & wanted]
+        whole = self.forward or self.unproven
+        moved = parts if whole else split(self.fit, body, frozenset(map(id, binding)))
+        left = python_values.names(without_moved(body, moved), self.fit.modules) & wanted
+        if left:
+            name = min(left)
+            line = min((node.lineno for node in binding if name in bound_in([node])), default=body[0].lineno)
+            raise NotSplit(Obstacle(line, f"sets {name}, a value of Python that is used behind the step"))
+        return moved
 
     def _given(
         self, around: Surroundings, flow: Flow, statements: Sequence[ast.stmt], line: int

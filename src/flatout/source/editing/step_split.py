@@ -73,9 +73,11 @@ class _Item:
     """Objects that it gives to a function, which may change them."""
 
 
-def split(fit: GraphFit, region: Sequence[ast.stmt]) -> Split:
-    """Raises `NotSplit` where a statement can be moved neither up nor down."""
-    python = frozenset[int]()
+def split(fit: GraphFit, region: Sequence[ast.stmt], python: frozenset[int] = frozenset()) -> Split:
+    """Raises `NotSplit` where a statement can be moved neither up nor down.
+
+    `python`: statements, by identity, that must stay Python though a graph could hold them.
+    """
     first: NotSplit | None = None
     while True:
         try:
@@ -134,7 +136,8 @@ def _items(
             obstacle = Obstacle(statement.lineno, "makes text of what the step computes")
         if obstacle is None and _counts(statement, made):
             obstacle = Obstacle(statement.lineno, "counts in Python")
-        if obstacle is not None and is_tape(statement) and isinstance(statement, ast.With):
+        divided = obstacle is not None or any(id(inner) in python for inner in ast.walk(statement))
+        if divided and is_tape(statement) and isinstance(statement, ast.With):
             flow = Flow([ast.With(items=statement.items, body=[ast.Pass()])])
             yield _Item(
                 statement, None, frozenset(flow.read), frozenset(opened(statement)), frozenset(), frozenset(), False
