@@ -39,6 +39,10 @@ _QUIET = {"watch", "append", "extend", "insert", "gradient", "stop_recording", "
 _NOT_IN_A_FUNCTION = (ast.Return, ast.Break, ast.Continue, ast.Import, ast.ImportFrom, ast.ClassDef, *FUNCTIONS)
 _ARRAY_METHODS = {"astype", "copy", "append", "extend", "insert", "format", "items", "keys", "values", "get", "clear"}
 _DATA_OPS = re.compile(r"tensorflow\.(random|constant|convert_to_tensor|errors|data|summary|print|io)\b")
+_MAKES_VARIABLES = re.compile(
+    r"(tensorflow|(tensorflow\.|tf_)?keras)\.(Variable|metrics\.[A-Z]\w*|optimizers\.(\w+\.)*[A-Z]\w*|"
+    r"layers\.(\w*Dense|\w*Conv\w*|Embedding|LSTM|GRU|\w*Normalization))$"
+)
 _KNOWN_IN_A_TRACE = {"shape", "ndim", "dtype", "name", "rank"}
 SHAPES_OF_NUMPY = ("numpy.shape", "numpy.ndim")
 """Functions that read what a trace knows of a tensor."""
@@ -165,6 +169,8 @@ class GraphFit:
             return Obstacle(call.lineno, f"calls {text}")
         if _HOST_OPS.match(dotted) or _VALUES.match(dotted) or dotted.startswith("tensorflow.GradientTape."):
             return Obstacle(call.lineno, f"calls {text}")
+        if _MAKES_VARIABLES.match(dotted):
+            return Obstacle(call.lineno, f"calls {text}, whose variables only a first call may make")
         if method and (name in _HOST_METHODS or self.is_environment(call.func)):
             return Obstacle(call.lineno, f"calls {text}")
         if name in seen or len(seen) > 4:
