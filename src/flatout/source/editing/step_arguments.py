@@ -30,8 +30,8 @@ _BUILDER = re.compile(r"_*(init|build|make|create|set_?up|compile|configure)")
 """Functions that set something up before the first step."""
 _MAKES = re.compile(r"_*(build|make|create|get|define)(_|$)")
 _GROWS = ("append", "extend", "insert", "pop", "clear", "update", "add")
-_UPDATED = {"trainable_variables", "trainable_weights", "apply_gradients", "minimize"}
-"""Attributes that models and optimizers are asked for."""
+_UPDATED = {"trainable_variables", "trainable_weights", "apply_gradients", "minimize", "update_state"}
+"""Attributes that models, optimizers and metrics are asked for."""
 MOST = 12
 """More arguments than this are no function that anybody would write."""
 
@@ -129,6 +129,19 @@ class Surroundings:
     def _star_imports(self) -> bool:
         found = (node for node in ast.walk(self.module) if isinstance(node, ast.ImportFrom))
         return any(alias.name == "*" for node in found for alias in node.names)
+
+    def made_anew(self, names: Iterable[str]) -> str | None:
+        """The one of these names that is another function each time, for each of which the step would be traced."""
+        around = self.loops[-1:] or [one for one in self.scopes[:1] if isinstance(one, FUNCTIONS)]
+        nodes = [node for part in around for node in within(part.body)]
+        made = {node.name for node in nodes if isinstance(node, FUNCTIONS)}
+        made |= {
+            called_name(target)
+            for node in nodes
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda)
+            for target in node.targets
+        }
+        return next((name for name in names if name in made), None)
 
     def nested(self) -> ast.stmt | None:
         """The statement of the function around the step above which a function inside of it can be defined.

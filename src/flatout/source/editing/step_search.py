@@ -313,6 +313,9 @@ class Search:
         back = [name for name in flow.written if name in wanted]
         unset = self._check_results(around, rest, flow, back)
         given, above = self._given(around, flow, rest, body[0].lineno)
+        anew = around.made_anew(given)
+        if anew is not None:
+            raise NotSplit(Obstacle(body[0].lineno, f"begins a step that calls {anew}, which is made anew each time"))
         obstacle = around.changes_elsewhere(rest, flow, given, self.others is not None)
         if obstacle is not None:
             raise NotSplit(obstacle)
