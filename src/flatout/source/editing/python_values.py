@@ -16,8 +16,9 @@ _TOLD = {"shape", "ndim", "dtype", "name"}
 """What a tensor tells of itself while it is traced."""
 
 
-def names(body: Sequence[ast.stmt], modules: Mapping[str, str]) -> set[str]:
-    """Those that every assignment in these statements binds to such a value. `modules`: what the file imports."""
+def names(body: Sequence[ast.stmt], modules: Mapping[str, str], around: Collection[str] = ()) -> set[str]:
+    """Those that every assignment in these statements binds to such a value. `modules`: what the file imports;
+    `around`: names that hold such values before the statements."""
     assigned, changed = _by_name(_assigned(body)), _by_name(_changed(body))
     every = bindings(body)
     known: set[str] = set()
@@ -26,7 +27,7 @@ def names(body: Sequence[ast.stmt], modules: Mapping[str, str]) -> set[str]:
             name
             for name, values in assigned.items()
             if every.count(name) == len(both := [*values, *changed.get(name, ())])
-            and all(is_python(value, modules, known) for value in both)
+            and all(is_python(value, modules, {*known, *around}) for value in both)
         }
         if more == known:
             return known
@@ -104,3 +105,19 @@ def _taken_apart(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.e
         values = given if len(given) == len(target.elts) else [value] * len(target.elts)
         for part, item in zip(target.elts, values, strict=True):
             yield from _taken_apart(part, item)
+
+
+def variables(body: Sequence[ast.stmt]) -> set[str]:
+    """Names that some assignment binds to variables of a model: a graph would give back the values that they have."""
+    return {name for name, value in _assigned(body) if _are_variables(value)}
+
+
+def _are_variables(value: ast.expr) -> bool:
+    """`model.trainable_variables`, the first of them, or those of two models."""
+    if isinstance(value, ast.BinOp):
+        return isinstance(value.op, ast.Add) and _are_variables(value.left) and _are_variables(value.right)
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return any(map(_are_variables, value.elts))
+    if isinstance(value, (ast.Subscript, ast.Starred)):
+        return _are_variables(value.value)
+    return isinstance(value, ast.Attribute) and value.attr in ("trainable_variables", "trainable_weights")

@@ -306,7 +306,7 @@ class Search:
 
     def _step(self, around: Surroundings, body: list[ast.stmt], parts: Split) -> Step:
         live = around.live(body[-1].end_lineno or 0)
-        parts = self._without_python_results(body, parts, live)
+        parts = self._without_python_results(around, body, parts, live)
         rest = without_moved(body, parts)
         flow = Flow(rest)
         wanted = live | set(Flow(parts.after).read)
@@ -331,18 +331,21 @@ class Search:
             unset=unset,
         )
 
-    def _without_python_results(self, body: list[ast.stmt], parts: Split, live: set[str]) -> Split:
+    def _without_python_results(
+        self, around: Surroundings, body: list[ast.stmt], parts: Split, live: set[str]
+    ) -> Split:
         """The same with what binds a size or a text that is used behind the step moved out of it, as a graph would give
         back a tensor."""
-        rest = without_moved(body, parts)
-        wanted = (live | set(Flow(parts.after).read)) & python_values.names(rest, self.fit.modules)
+        rest, modules = without_moved(body, parts), self.fit.modules
+        before = python_values.names(around.scopes[0].body, modules)
+        wanted = (live | set(Flow(parts.after).read)) & python_values.names(rest, modules, before)
         if not wanted:
             return parts
         inside = [node for node in every(rest) if isinstance(node, ast.stmt) and not isinstance(node, ast.With)]
         binding = [node for node in inside if bound_in([node]) & wanted]
         whole = self.forward or self.unproven
         moved = parts if whole else split(self.fit, body, frozenset(map(id, binding)))
-        left = python_values.names(without_moved(body, moved), self.fit.modules) & wanted
+        left = python_values.names(without_moved(body, moved), modules, before) & wanted
         if left:
             name = min(left)
             line = min((node.lineno for node in binding if name in bound_in([node])), default=body[0].lineno)
@@ -380,6 +383,10 @@ class Search:
         unset = tuple(name for name in asked if name not in flow.certain and around.has_no_value(name, rest))
         for name in unset:
             flow.read.pop(name, None)
+        variables = python_values.variables(rest) & set(back)
+        if variables:
+            name = min(variables)
+            raise NotSplit(Obstacle(line, f"begins a step that sets {name}, variables that are used behind the step"))
         unsure = set(back) - flow.certain - set(unset)
         if unsure:
             raise NotSplit(Obstacle(line, f"begins a step that sets {', '.join(sorted(unsure))} on some paths only"))
