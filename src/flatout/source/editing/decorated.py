@@ -29,7 +29,7 @@ def reason(project: Project, code: Code) -> str | None:
     holders = (node for node in ast.walk(project.modules[code.path]) if isinstance(node, ast.ClassDef))
     if code.holder and any(node.name == code.holder and has_no_hash(node) for node in holders):
         return f"objects of {code.holder} cannot be hashed, so that TensorFlow keeps no graph for one"
-    return next(_python_results(project, code), None) or next(_several_objects(project, code), None)
+    return next(_python_results(project, code), None) or next(several(project, code), None)
 
 
 def _python_results(project: Project, code: Code) -> Iterator[str]:
@@ -57,12 +57,13 @@ def _parts(value: ast.expr) -> Iterator[ast.expr]:
 # ── objects ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _several_objects(project: Project, code: Code) -> Iterator[str]:
-    """Arguments with variables that are another object in another call."""
+def several(project: Project, code: Code, called: str = "") -> Iterator[str]:
+    """Arguments with variables that are another object in another call. `called`: the name of the traced function,
+    where that is not its own."""
     if isinstance(code.node, ast.Lambda):
         return
     objects = {name for name in arguments(code.node) if name != code.this and _has_variables(code, name)}
-    for other in several_objects.others(project.modules, code.node, objects):
+    for other in several_objects.others(project.modules, code.node, objects, called):
         where = f"{os.path.basename(other.path)}:{other.line}"
         yield (
             f"its argument {other.name} is another object in another call ({where}), whose variables a graph would "

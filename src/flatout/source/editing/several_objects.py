@@ -44,11 +44,16 @@ class _Call:
 
 
 def others(
-    modules: Mapping[str, ast.Module], function: Definition, names: Collection[str], deep: int = _DEEP
+    modules: Mapping[str, ast.Module],
+    function: Definition,
+    names: Collection[str],
+    called: str = "",
+    deep: int = _DEEP,
 ) -> Iterator[Other]:
-    """Those of a function's arguments `names` that are another object in another call."""
+    """Those of a function's arguments `names` that are another object in another call. `called`: the name by which it
+    is called, where that is not its own."""
     given: dict[str, set[str]] = {}
-    calls = list(_calls(modules, function.name)) if names else []
+    calls = list(_calls(modules, called or function.name)) if names else []
     for call in calls:
         for name, value in call.given(function):
             if name not in names:
@@ -72,7 +77,7 @@ def _is_new(modules: Mapping[str, ast.Module], call: _Call, value: ast.expr, dee
         return False
     if value.id in bindings(around.body):
         return _makes(around, value.id) and _runs_again(modules, around.name)
-    return value.id in arguments(around) and any(others(modules, around, {value.id}, deep - 1))
+    return value.id in arguments(around) and any(others(modules, around, {value.id}, deep=deep - 1))
 
 
 def _makes(function: Definition, name: str) -> bool:
