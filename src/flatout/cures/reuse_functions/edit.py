@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import textwrap
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ import libcst as cst
 from flatout.cures import _frozen
 from flatout.model.case import Case
 from flatout.source.editing import calls, case_facts, decorated, loop_invariants, statements, tf_functions
+from flatout.source.editing.dataflow import Flow
 from flatout.source.editing.document import FUNCTIONS, Document, free, read
 
 
@@ -64,7 +66,7 @@ def _made(document: Document, line: int) -> list[cst.Call]:
 
 def _out_of_loop(document: Document, call: cst.Call) -> bool:
     """Above the outermost loop that changes nothing of what it is made from."""
-    used, target = loop_invariants.names_in(document, call), None
+    used, target = set(Flow(ast.parse(document.text(call)).body).read), None
     for loop in loop_invariants.loops_around(document, call):
         if used & loop_invariants.assigned_in(document, loop):
             break
