@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flatout.cures import _trial_edit
@@ -17,6 +18,7 @@ from flatout.source.editing import decorated, frozen_state
 from flatout.source.editing.case_facts import same_file
 from flatout.source.editing.dataflow import FUNCTIONS
 from flatout.source.editing.project import CALLED, Code, Project
+from flatout.source.editing.repeated_code import Repeated
 
 KERAS_STEPS = ("train_step", "test_step", "predict_step", "compute_loss", "compute_metrics", "call")
 """Methods of a model, a layer or a loss that Keras runs in its graph."""
@@ -39,6 +41,19 @@ def of_layers(source: str, path: str, case: Case) -> str | None:
     project = project_of(source, path, case)
     called = [code for name in CALLED for code in project.codes.get(name, ())]
     return _frozen(project, [code for code in called if project.bases.get(code.holder, set()) - {"object", ""}], case)
+
+
+def of_thawed(source: str, path: str, case: Case) -> str | None:
+    """Where layers are frozen or thawed between the steps: a trace keeps how batch normalization behaves."""
+    project = project_of(source, path, case)
+    repeated = Repeated(project, (), frozenset(), frozenset(_lines(project, case)), False)
+    changes = (change for part in repeated.parts() for change in frozen_state.changes(project, part))
+    found = next((change for change in changes if change.name == "trainable"), None)
+    if found is None:
+        return None
+    return (
+        f"line {found.line} of {os.path.basename(found.path)} sets {found.text}: a trace would keep what it was before"
+    )
 
 
 def of_making(source: str, path: str, case: Case, name: str, line: int) -> str | None:
