@@ -146,6 +146,7 @@ class Search:
                 return obstacle
             values = tensors(around, loop.body, given, self.unproven, self.changing)
             method = self._method(around, given, above)
+            self._check_class(loop.body, method, above)
         except NotSplit as refused:
             return refused.obstacle
         passed = tuple(Argument(name, values.get(name, name)) for name in given)
@@ -159,6 +160,18 @@ class Search:
             what = f"begins a class, {holder.name}, whose objects cannot be hashed: no graph can be kept for one"
             raise NotSplit(Obstacle(holder.lineno, what))
         return None if method is None or arguments(method)[0] not in given or above is not None else method
+
+    def _check_class(self, body: Sequence[ast.stmt], method: ast.FunctionDef | None, above: ast.stmt | None) -> None:
+        """`super()` and `self.__net` mean something in a method of the class only."""
+        if method is not None or not any(isinstance(level.owner, ast.ClassDef) for level in self.levels):
+            return
+        for node in every(body):
+            if isinstance(node, ast.Name) and node.id in ("super", "__class__"):
+                raise NotSplit(Obstacle(node.lineno, f"uses {node.id}, which is that of the class around it"))
+            private = isinstance(node, ast.Attribute) and node.attr.startswith("__") and not node.attr.endswith("__")
+            if private and above is None and isinstance(node, ast.Attribute):
+                what = f"uses {ast.unparse(node)}, which has another name outside of its class"
+                raise NotSplit(Obstacle(node.lineno, what))
 
     def regions(self) -> Iterator[list[ast.stmt]]:
         """Where a step may be: from each tape to the line, whether a graph can hold the statements or not."""
@@ -320,12 +333,14 @@ class Search:
         if obstacle is not None:
             raise NotSplit(obstacle)
         values = tensors(around, rest, given, self.unproven, self.changing)
+        method = self._method(around, given, above)
+        self._check_class(rest, method, above)
         return Step(
             tuple(body),
             parts,
             tuple(Argument(name, values.get(name, name)) for name in given),
             tuple(back),
-            self._method(around, given, above),
+            method,
             above,
             relaxed=not shape_reads.any_in(self.fit, rest, self.others or {}),
             unset=unset,
