@@ -109,15 +109,15 @@ def _taken_apart(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.e
 
 def variables(body: Sequence[ast.stmt]) -> set[str]:
     """Names that some assignment binds to variables of a model: a graph would give back the values that they have."""
-    return {name for name, value in _assigned(body) if _are_variables(value)}
+    return {name for name, value in _assigned(body) if are_variables(value)}
 
 
-def _are_variables(value: ast.expr) -> bool:
+def are_variables(value: ast.expr) -> bool:
     """`model.trainable_variables`, the first of them, or those of two models."""
     if isinstance(value, ast.BinOp):
-        return isinstance(value.op, ast.Add) and _are_variables(value.left) and _are_variables(value.right)
+        return isinstance(value.op, ast.Add) and are_variables(value.left) and are_variables(value.right)
     if isinstance(value, (ast.List, ast.Tuple)):
-        return any(map(_are_variables, value.elts))
+        return any(map(are_variables, value.elts))
     if isinstance(value, (ast.Subscript, ast.Starred)):
-        return _are_variables(value.value)
+        return are_variables(value.value)
     return isinstance(value, ast.Attribute) and value.attr in ("trainable_variables", "trainable_weights")

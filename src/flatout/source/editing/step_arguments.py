@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from flatout.source import side_effects
-from flatout.source.editing import several_objects
+from flatout.source.editing import python_values, several_objects
 from flatout.source.editing.dataflow import (
     FUNCTIONS,
     LOOPS,
@@ -166,7 +166,7 @@ class Surroundings:
         or goes through several, each of them needs a function of its own, defined below the line that makes it.
         """
         updated = _updated(body) & set(flow.read)
-        objects = {name for name in flow.read if self._is_object(name)} | updated
+        objects = {name for name in flow.read if self._is_object(name) or self.is_variables(name)} | updated
         for depth in range(len(self.levels) - 1, 0, -1):
             level = self.levels[depth]
             others = [statement for index, statement in enumerate(level.block) if index != level.index]
@@ -200,6 +200,10 @@ class Surroundings:
         parts = [part for value in self.bound_to(name) for part in getattr(value, "elts", [value])]
         made = [called_name(part) for part in parts if isinstance(part, ast.Call)]
         return any(found[:1].isupper() or _MAKES.match(found) for found in made)
+
+    def is_variables(self, name: str) -> bool:
+        """Whether a name is bound to the variables of a model: no arguments of a graph."""
+        return any(map(python_values.are_variables, self.bound_to(name)))
 
     def given_inside(self, flow: Flow, above: ast.stmt) -> list[str]:
         """The arguments of a function that is defined above a statement: what changes inside of that."""
@@ -238,11 +242,13 @@ class Surroundings:
                 what = f"sets {ast.unparse(node)}, which the step reads: a trace would freeze it"
                 return Obstacle(node.lineno, what, node.attr)
             stored = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
-            if stored and side_effects.root(node) in free:  # type: ignore[arg-type]
+            if stored and side_effects.root(node) in free and _is_of(node, attributes):  # type: ignore[arg-type]
                 return Obstacle(node.lineno, f"fills {ast.unparse(node)}, which the step reads")  # type: ignore[attr-defined]
         for node in (inner for loop in self.loops for inner in ast.walk(loop)):
             grows = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GROWS
-            if grows and id(node) not in inside and side_effects.root(node) in free:  # type: ignore[arg-type]
+            if not grows or id(node) in inside or not _is_of(node.func.value, attributes):  # type: ignore[attr-defined]
+                continue
+            if side_effects.root(node) in free:  # type: ignore[arg-type]
                 return Obstacle(node.lineno, f"changes {ast.unparse(node.func)}, which the step reads")  # type: ignore[attr-defined]
         return None
 
@@ -279,6 +285,13 @@ class Surroundings:
             return False
         changes = any(not isinstance(value, ast.Constant) for value in self.bound_to(name))
         return changes and self.kinds.is_number(name, self.scopes[:1])
+
+
+def _is_of(changed: ast.expr, attributes: set[str]) -> bool:
+    """Whether `self.seen[name]` is of one of these attributes; so is what is no attribute."""
+    while isinstance(changed, ast.Subscript):
+        changed = changed.value
+    return not isinstance(changed, ast.Attribute) or changed.attr in attributes
 
 
 def _updated(body: Sequence[ast.stmt]) -> set[str]:

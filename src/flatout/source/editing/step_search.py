@@ -282,10 +282,13 @@ class Search:
         return self.fit.is_metric(ast.unparse(called))
 
     def _begins(self, statement: ast.stmt, body: Sequence[ast.stmt]) -> bool:
-        """Whether the statement above a step belongs to it: an operation, or the zero from which it adds up."""
+        """Whether the statement above a step belongs to it: an operation, a name for the model's variables, or the zero
+        from which it adds up."""
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
             names = {called_name(target) for target in statement.targets}
             return type(statement.value.value) in (int, float) and names <= bound_in(body) & set(Flow(body).read)
+        if names_only(statement) and python_values.variables([statement]):
+            return bound_in([statement]) <= set(Flow(body).read)
         return self._is_pure(statement, _OUTSIDE_OPS) and not self.fit.obstacle([statement])
 
     def _is_pure(self, statement: ast.stmt, outside: re.Pattern[str]) -> bool:
@@ -326,6 +329,10 @@ class Search:
         back = [name for name in flow.written if name in wanted]
         unset = self._check_results(around, rest, flow, back)
         given, above = self._given(around, flow, rest, body[0].lineno)
+        variables = next(filter(around.is_variables, given), None)
+        if variables is not None:
+            what = f"begins a step that is given {variables}: a graph would take the values of these variables"
+            raise NotSplit(Obstacle(body[0].lineno, what))
         anew = around.made_anew(given)
         if anew is not None:
             raise NotSplit(Obstacle(body[0].lineno, f"begins a step that calls {anew}, which is made anew each time"))
