@@ -51,16 +51,13 @@ def is_python(value: ast.expr, modules: Mapping[str, str], known: Collection[str
     if isinstance(value, ast.UnaryOp):
         return is_python(value.operand, modules, known)
     if isinstance(value, (ast.BinOp, ast.Compare, ast.BoolOp)):
-        return all(is_python(part, modules, known) for part in ast.iter_child_nodes(value) if _is_operand(part))
+        operands = (part for part in ast.iter_child_nodes(value) if isinstance(part, ast.expr))
+        return all(is_python(part, modules, known) for part in operands)
     if isinstance(value, ast.IfExp):
         return all(is_python(part, modules, known) for part in (value.body, value.orelse))
     if isinstance(value, ast.Call):
         return _call_gives(value, modules, known)
     return isinstance(value, ast.JoinedStr)
-
-
-def _is_operand(node: ast.AST) -> bool:
-    return isinstance(node, ast.expr)
 
 
 def _call_gives(call: ast.Call, modules: Mapping[str, str], known: Collection[str]) -> bool:

@@ -132,8 +132,8 @@ class Surroundings:
 
     def made_anew(self, names: Iterable[str]) -> str | None:
         """The one of these names that is another function each time, for each of which the step would be traced."""
-        around = self.loops[-1:] or [one for one in self.scopes[:1] if isinstance(one, FUNCTIONS)]
-        nodes = [node for part in around for node in within(part.body)]
+        around = self.loops[-1] if self.loops else self.scopes[0]
+        nodes = [] if isinstance(around, ast.Module) else list(within(around.body))
         made = {node.name for node in nodes if isinstance(node, FUNCTIONS)}
         made |= {
             called_name(target)
