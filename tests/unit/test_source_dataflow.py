@@ -21,6 +21,10 @@ from flatout.source.editing.dataflow import Flow, bound_in, free_names
         ("a[i] = b\nc.d = e\n", "b a i e c", "", ""),
         ("x = [y for y in a if y > b]\ny", "a b y", "x", "x"),
         ("x = lambda u: u + v", "v", "x", "x"),
+        ("y = map_fn(lambda x, n=n: x * n, x)", "map_fn n x", "y", "y"),
+        ("y = [x for x in x for z in x + z]", "x z", "y", "y"),
+        ("a = (b := f(c)) + b", "f c", "b a", "b a"),
+        ("a = b + (b := f(c))", "b f c", "b a", "b a"),
         ("if (n := f()) > 1:\n    n", "f", "n", "n"),
         ("def g(p):\n    q = p + r\n    return q\n", "r", "g", "g"),
         ("import a.b as c, d.e", "", "c d", "c d"),
@@ -41,6 +45,9 @@ def test_names_of_a_function() -> None:
     assert isinstance(function, ast.FunctionDef)
     assert free_names(function) == ["d", "j"]
     assert bound_in(function.body) == {"g", "i"}
+    (function,) = ast.parse("def f(a=a):\n    b = [c for c in c]\n    return map(lambda d: d, d)\n").body
+    assert isinstance(function, ast.FunctionDef)
+    assert set(free_names(function)) == {"a", "c", "d", "map"}
 
 
 def test_what_the_body_of_a_try_assigns_is_certain_in_it_and_behind_it_only_where_no_handler_goes_on() -> None:

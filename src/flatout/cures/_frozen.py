@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flatout.cures import _trial_edit
@@ -15,7 +16,9 @@ from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerLine, EagerTape, StepStack, Stream
 from flatout.source.editing import decorated, frozen_state
 from flatout.source.editing.case_facts import same_file
+from flatout.source.editing.dataflow import FUNCTIONS
 from flatout.source.editing.project import CALLED, Code, Project
+from flatout.source.editing.repeated_code import Repeated
 
 KERAS_STEPS = ("train_step", "test_step", "predict_step", "compute_loss", "compute_metrics", "call")
 """Methods of a model, a layer or a loss that Keras runs in its graph."""
@@ -40,10 +43,23 @@ def of_layers(source: str, path: str, case: Case) -> str | None:
     return _frozen(project, [code for code in called if project.bases.get(code.holder, set()) - {"object", ""}], case)
 
 
+def of_thawed(source: str, path: str, case: Case) -> str | None:
+    """Where layers are frozen or thawed between the steps: a trace keeps how batch normalization behaves."""
+    project = project_of(source, path, case)
+    repeated = Repeated(project, (), frozenset(), frozenset(_lines(project, case)), False)
+    changes = (change for part in repeated.parts() for change in frozen_state.changes(project, part))
+    found = next((change for change in changes if change.name == "trainable"), None)
+    if found is None:
+        return None
+    return (
+        f"line {found.line} of {os.path.basename(found.path)} sets {found.text}: a trace would keep what it was before"
+    )
+
+
 def of_making(source: str, path: str, case: Case, name: str, line: int) -> str | None:
     """Why a function of this name, made into a `tf.function` on this line again and again, must not be made once."""
     project = project_of(source, path, case)
-    functions = project.codes.get(name, [])
+    functions = project.codes.get(name, []) if name else list(_lambdas(project, path, line))
     around = [code for code in project.all() if code.path == path and _holds(code, line)]
     innermost = max(around, key=lambda code: code.node.lineno, default=None)
     if innermost is not None and innermost in functions:
@@ -54,6 +70,18 @@ def of_making(source: str, path: str, case: Case, name: str, line: int) -> str |
         return None
     state = frozen_state.frozen(project, functions, calls, [(path, line), *_lines(project, case)], kept=True)
     return f"{state.text}. {ADVICE}" if state is not None else None
+
+
+def _lambdas(project: Project, path: str, line: int) -> Iterator[Code]:
+    """Those that are given to `tf.function` on a line."""
+    nodes = list(ast.walk(project.modules[path]))
+    around = [node for node in nodes if isinstance(node, FUNCTIONS) and node.lineno <= line <= (node.end_lineno or 0)]
+    around.sort(key=lambda node: node.lineno, reverse=True)
+    for node in nodes:
+        if not isinstance(node, ast.Call) or not node.lineno <= line <= (node.end_lineno or 0) or not node.args:
+            continue
+        if isinstance(node.args[0], ast.Lambda) and project.dotted(node.func, path) == "tensorflow.function":
+            yield Code(path, "", node.args[0], "", tuple(around))
 
 
 def of_new(source: str, new: str, path: str, case: Case) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import textwrap
 from collections.abc import Iterator
 
@@ -9,7 +10,8 @@ import libcst as cst
 
 from flatout.cures import _frozen
 from flatout.model.case import Case
-from flatout.source.editing import calls, case_facts, loop_invariants, statements, tf_functions
+from flatout.source.editing import calls, case_facts, decorated, loop_invariants, statements, tf_functions
+from flatout.source.editing.dataflow import Flow
 from flatout.source.editing.document import FUNCTIONS, Document, free, read
 
 
@@ -18,15 +20,15 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     if document is None:
         return None
     for line in case_facts.lines(case, path, "function-per-call"):
-        made, decorated = _made(document, line), tf_functions.definition(document, line)
+        made, definition = _made(document, line), tf_functions.definition(document, line)
         if _refusal(document, path, case, line) is not None:
             continue  # each new one reads what the loop has changed
         if made and _out_of_loop(document, made[0]):
             continue
         if made and (_on_the_object(document, made[0]) or _beside_the_function(document, made[0])):
             continue
-        if decorated is not None and tf_functions.decorator(document, decorated) is not None:
-            _definition_out_of_loop(document, decorated)
+        if definition is not None and tf_functions.decorator(document, definition) is not None:
+            _definition_out_of_loop(document, definition)
     return document.result()
 
 
@@ -40,9 +42,17 @@ def refusals(source: str, path: str, case: Case) -> Iterator[str]:
 
 
 def _refusal(document: Document, path: str, case: Case, line: int) -> str | None:
-    made, decorated = _made(document, line), tf_functions.definition(document, line)
-    name = tf_functions.called_name(made[0].args[0].value) if made else decorated.name.value if decorated else ""
-    return _frozen.of_making(document.source, path, case, name, line)
+    made, definition = _made(document, line), tf_functions.definition(document, line)
+    name = tf_functions.called_name(made[0].args[0].value) if made else definition.name.value if definition else ""
+    why = _frozen.of_making(document.source, path, case, name, line)
+    if why is not None:
+        return why
+    assign = document.parent(made[0]) if made else None
+    called = tf_functions.called_name(assign.targets[0].target) if isinstance(assign, cst.Assign) else name
+    project = _frozen.project_of(document.source, path, case)
+    return next(
+        (told for code in project.codes.get(name, ()) for told in decorated.several(project, code, called)), None
+    )
 
 
 def _made(document: Document, line: int) -> list[cst.Call]:
@@ -56,7 +66,7 @@ def _made(document: Document, line: int) -> list[cst.Call]:
 
 def _out_of_loop(document: Document, call: cst.Call) -> bool:
     """Above the outermost loop that changes nothing of what it is made from."""
-    used, target = loop_invariants.names_in(document, call), None
+    used, target = set(Flow(ast.parse(document.text(call)).body).read), None
     for loop in loop_invariants.loops_around(document, call):
         if used & loop_invariants.assigned_in(document, loop):
             break
@@ -141,7 +151,7 @@ def _definition_out_of_loop(document: Document, node: cst.FunctionDef) -> bool:
     if not loops or document.parent(document.parent(node) or node) is not loops[0]:
         return False
     own = set(tf_functions.parameters(node)) | loop_invariants.assigned_in(document, node)
-    free_names = loop_invariants.names_in(document, node) - own
+    free_names = (loop_invariants.names_in(document, node) - own) | _read_where_it_is_made(document, node)
     target = None
     for loop in loops:
         if free_names & loop_invariants.assigned_in(document, loop, without=node) or node.name.value in (
@@ -166,3 +176,11 @@ def _definition_out_of_loop(document: Document, node: cst.FunctionDef) -> bool:
         end = document.next_line(end)
     document.replace(start, end, "")
     return True
+
+
+def _read_where_it_is_made(document: Document, node: cst.FunctionDef) -> set[str]:
+    """`rate` of `def step(x, rate=rate)`, and what its decorators read."""
+    given = [*node.params.params, *node.params.kwonly_params, *node.params.posonly_params]
+    parts: list[cst.CSTNode] = [item.default for item in given if item.default is not None]
+    found = (loop_invariants.names_in(document, part) for part in (*parts, *node.decorators))
+    return set().union(*found)

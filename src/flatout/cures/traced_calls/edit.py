@@ -56,7 +56,7 @@ def by_hand(source: str, path: str, case: Case) -> str | None:
     document, lines = read(source), sorted(_lines(case, path))
     if document is None or not lines:
         return None
-    why = _frozen.of_layers(source, path, case)
+    why = _frozen.of_layers(source, path, case) or _frozen.of_thawed(source, path, case)
     if why is None and not _may_be_traced(case, source, path):
         why = "a layer of the program has effects in its call, or masks and losses that a traced call would not hand on"
     if why is not None:
@@ -83,7 +83,7 @@ def _may_be_traced(case: Case, source: str, path: str) -> bool:
         for number, row in enumerate(text.splitlines(), 1):
             if row.strip().startswith("def call(") and side_effects.reason_against(file, number):
                 return False
-    return _frozen.of_layers(source, path, case) is None
+    return _frozen.of_layers(source, path, case) is None and _frozen.of_thawed(source, path, case) is None
 
 
 class _Search:

@@ -103,14 +103,12 @@ class Flow:
         self.certain |= set.intersection(*ends)
 
     def load(self, node: ast.AST) -> None:
-        own = {name for inner in ast.walk(node) for name in _own_names(inner)}
-        names = [inner for inner in ast.walk(node) if isinstance(inner, ast.Name) and inner.id not in own]
-        for name in sorted(names, key=lambda inner: (inner.lineno, inner.col_offset)):
-            if not isinstance(name.ctx, ast.Store):
+        bound = [inner for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr)]
+        for name in sorted(_loaded(node), key=_place):
+            if not any(inner.target.id == name.id and _place(inner) < _place(name) for inner in bound):
                 self._read(name.id)
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.NamedExpr):
-                self.store(inner.target)
+        for inner in bound:
+            self.store(inner.target)
 
     def store(self, target: ast.expr) -> None:
         if isinstance(target, ast.Name):
@@ -132,13 +130,33 @@ class Flow:
         self.certain.add(name)
 
 
-def _own_names(node: ast.AST) -> Iterator[str]:
-    """Names that are bound inside an expression only."""
-    if isinstance(node, _COMPREHENSIONS):
-        for part in node.generators:
-            yield from names_in(part.target)
+def _place(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _loaded(node: ast.AST, hidden: frozenset[str] = frozenset()) -> Iterator[ast.Name]:
+    """The names that are read, without those that a comprehension or a lambda binds where they are read.
+
+    `x` of `tf.map_fn(lambda x: model(x), x)` is read: the last one is that of the statement.
+    """
+    if isinstance(node, ast.Name):
+        if not isinstance(node.ctx, ast.Store) and node.id not in hidden:
+            yield node
     elif isinstance(node, ast.Lambda):
-        yield from arguments(node)
+        yield from _loaded(node.args, hidden)
+        yield from _loaded(node.body, hidden | set(arguments(node)))
+    elif isinstance(node, _COMPREHENSIONS):
+        inside = hidden
+        for part in node.generators:
+            yield from _loaded(part.iter, inside)
+            inside |= set(names_in(part.target))
+            for test in part.ifs:
+                yield from _loaded(test, inside)
+        for result in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
+            yield from _loaded(result, inside)
+    elif not isinstance(node, (*FUNCTIONS, ast.ClassDef)):  # those have `free_names`
+        for child in ast.iter_child_nodes(node):
+            yield from _loaded(child, hidden)
 
 
 def names_in(node: ast.AST) -> list[str]:
@@ -201,21 +219,17 @@ def bound_in(statements: Sequence[ast.AST]) -> set[str]:
 def free_names(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> list[str]:
     """Names that a definition uses from outside."""
     own = bound_in(function.body)
+    outside: list[ast.AST] = [*function.decorator_list]
     if not isinstance(function, ast.ClassDef):
         own |= set(arguments(function))
-    own |= {name for node in within(function.body) for name in _own_names(node)}
-    own -= {
-        name for node in within(function.body) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
-    }
-    found: dict[str, None] = {}
-    for node in within([*function.decorator_list, *function.body]):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in own:
-            found.setdefault(node.id)
-        elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+        outside.append(function.args)  # defaults are those of the place around it
+    nodes = list(within(function.body))
+    own -= {name for node in nodes if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
+    found = dict.fromkeys(name.id for part in outside for name in _loaded(part))
+    found.update(dict.fromkeys(name.id for part in function.body for name in _loaded(part) if name.id not in own))
+    for node in nodes:
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             found.update(dict.fromkeys(name for name in free_names(node) if name not in own))
-        elif isinstance(node, ast.Lambda):
-            inside = [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
-            found.update(dict.fromkeys(name for name in inside if name not in own and name not in arguments(node)))
     return list(found)
 
 

@@ -11,7 +11,8 @@ import ast
 import os
 from collections.abc import Iterator
 
-from flatout.source.editing.dataflow import LOOPS, arguments, bound_in, called_name, has_no_hash, within
+from flatout.source.editing import python_values, several_objects
+from flatout.source.editing.dataflow import arguments, has_no_hash, within
 from flatout.source.editing.project import Code, Project
 
 _OF_OBJECTS = {
@@ -19,7 +20,6 @@ _OF_OBJECTS = {
     *("update_state", "optimizer", "layers"),
 }
 """Attributes that arguments with variables are asked for."""
-_GIVES_PYTHON = {"len", "int", "float", "str", "bool", "round", "format", "isinstance"}
 
 
 def reason(project: Project, code: Code) -> str | None:
@@ -29,14 +29,16 @@ def reason(project: Project, code: Code) -> str | None:
     holders = (node for node in ast.walk(project.modules[code.path]) if isinstance(node, ast.ClassDef))
     if code.holder and any(node.name == code.holder and has_no_hash(node) for node in holders):
         return f"objects of {code.holder} cannot be hashed, so that TensorFlow keeps no graph for one"
-    return next(_python_results(code), None) or next(_several_objects(project, code), None)
+    return next(_python_results(project, code), None) or next(several(project, code), None)
 
 
-def _python_results(code: Code) -> Iterator[str]:
+def _python_results(project: Project, code: Code) -> Iterator[str]:
+    modules = project.imported[code.path]
+    known = python_values.names([part for part in code.body if isinstance(part, ast.stmt)], modules)
     for node in within(code.body):
         if isinstance(node, ast.Return) and node.value is not None:
             for part in _parts(node.value):
-                if _is_python(part):
+                if python_values.is_python(part, modules, known):
                     text = ast.unparse(part)[:40]
                     yield f"line {node.lineno} returns {text}: a graph would give back a tensor in its place"
 
@@ -52,46 +54,21 @@ def _parts(value: ast.expr) -> Iterator[ast.expr]:
         yield value
 
 
-def _is_python(value: ast.expr) -> bool:
-    """A number, a text, a flag, or the size of something."""
-    if isinstance(value, ast.Constant):
-        return value.value is not None
-    if isinstance(value, ast.Subscript):
-        return isinstance(value.value, ast.Attribute) and value.value.attr == "shape"
-    if isinstance(value, ast.Call):
-        return isinstance(value.func, ast.Name) and value.func.id in _GIVES_PYTHON
-    return isinstance(value, ast.JoinedStr)
-
-
 # ── objects ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _several_objects(project: Project, code: Code) -> Iterator[str]:
-    """Arguments with variables that are another object in another call."""
-    taken = arguments(code.node)
-    objects = {name for name in taken if name != code.this and _has_variables(code, name)}
-    if not objects:
+def several(project: Project, code: Code, called: str = "") -> Iterator[str]:
+    """Arguments with variables that are another object in another call. `called`: the name of the traced function,
+    where that is not its own."""
+    if isinstance(code.node, ast.Lambda):
         return
-    given: dict[str, set[str]] = {}
-    for path, module in project.modules.items():
-        for call, loops in _calls(module, code.node.name if not isinstance(code.node, ast.Lambda) else ""):
-            bound = isinstance(call.func, ast.Attribute) and bool(code.this)
-            pairs = [*zip(taken[1:] if bound else taken, call.args, strict=False)]
-            pairs += [(item.arg or "", item.value) for item in call.keywords]
-            for name, value in pairs:
-                if name not in objects:
-                    continue
-                where = f"{os.path.basename(path)}:{call.lineno}"
-                if isinstance(value, ast.Name) and any(value.id in bound_in([loop]) for loop in loops):
-                    yield _told(name, where)
-                texts = given.setdefault(name, set())
-                texts.add(ast.unparse(value))
-                if len(texts) > 1:
-                    yield _told(name, where)
-
-
-def _told(name: str, where: str) -> str:
-    return f"its argument {name} is another object in another call ({where}), whose variables a graph would not make"
+    objects = {name for name in arguments(code.node) if name != code.this and _has_variables(code, name)}
+    for other in several_objects.others(project.modules, code.node, objects, called):
+        where = f"{os.path.basename(other.path)}:{other.line}"
+        yield (
+            f"its argument {other.name} is another object in another call ({where}), whose variables a graph would "
+            "not make"
+        )
 
 
 def _has_variables(code: Code, name: str) -> bool:
@@ -103,14 +80,3 @@ def _has_variables(code: Code, name: str) -> bool:
         for part in code.body
         for node in ast.walk(part)
     )
-
-
-def _calls(module: ast.Module, name: str) -> Iterator[tuple[ast.Call, list[ast.AST]]]:
-    """The calls of a function, with the loops around each in its own scope or further out."""
-    waiting: list[tuple[ast.AST, list[ast.AST]]] = [(module, [])]
-    while waiting:
-        node, loops = waiting.pop()
-        if isinstance(node, ast.Call) and called_name(node.func) == name:
-            yield node, loops
-        inner = [*loops, node] if isinstance(node, LOOPS) else loops
-        waiting.extend((child, inner) for child in ast.iter_child_nodes(node))

@@ -39,6 +39,11 @@ _QUIET = {"watch", "append", "extend", "insert", "gradient", "stop_recording", "
 _NOT_IN_A_FUNCTION = (ast.Return, ast.Break, ast.Continue, ast.Import, ast.ImportFrom, ast.ClassDef, *FUNCTIONS)
 _ARRAY_METHODS = {"astype", "copy", "append", "extend", "insert", "format", "items", "keys", "values", "get", "clear"}
 _DATA_OPS = re.compile(r"tensorflow\.(random|constant|convert_to_tensor|errors|data|summary|print|io)\b")
+_MAKES_VARIABLES = re.compile(
+    r"(tensorflow|(tensorflow\.|tf_)?keras)\.(Variable|metrics\.[A-Z]\w*|optimizers\.(\w+\.)*[A-Z]\w*|"
+    r"layers\.(\w*Dense|\w*Conv\w*|Embedding|LSTM|GRU|\w*Normalization))$"
+)
+_KNOWN_IN_A_TRACE = {"shape", "ndim", "dtype", "name", "rank"}
 SHAPES_OF_NUMPY = ("numpy.shape", "numpy.ndim")
 """Functions that read what a trace knows of a tensor."""
 _HOST_OPS = re.compile(r"tensorflow\.(summary|print|io|train|profiler)\b")
@@ -74,6 +79,13 @@ class GraphFit:
         self.module = module
         self.modules = side_effects.imported(module)
         self.definitions = definitions(module)
+
+    @functools.cached_property
+    def catches(self) -> bool:
+        """Whether something in the file goes on, or cleans up, after an exception of more than an import."""
+        tries = [node for node in ast.walk(self.module) if isinstance(node, ast.Try)]
+        imports = (ast.Import, ast.ImportFrom)
+        return any(not isinstance(statement, imports) for node in tries for statement in node.body)
 
     @functools.cached_property
     def bound(self) -> dict[str, list[ast.expr]]:
@@ -136,6 +148,7 @@ class GraphFit:
             if isinstance(node, _NOT_IN_A_FUNCTION) and not (seen and isinstance(node, ast.Return)):
                 return Obstacle(node.lineno, _KEYWORDS.get(type(node), "defines a function or a class"))
             found = self._call(node, own, seen) if isinstance(node, ast.Call) else None
+            found = found or (self._raised(node, own) if isinstance(node, ast.If) else None)
             found = found or (self.unused_result(node, own) if isinstance(node, ast.Expr) and not seen else None)
             if found is not None:
                 return found
@@ -156,6 +169,8 @@ class GraphFit:
             return Obstacle(call.lineno, f"calls {text}")
         if _HOST_OPS.match(dotted) or _VALUES.match(dotted) or dotted.startswith("tensorflow.GradientTape."):
             return Obstacle(call.lineno, f"calls {text}")
+        if _MAKES_VARIABLES.match(dotted):
+            return Obstacle(call.lineno, f"calls {text}, whose variables only a first call may make")
         if method and (name in _HOST_METHODS or self.is_environment(call.func)):
             return Obstacle(call.lineno, f"calls {text}")
         if name in seen or len(seen) > 4:
@@ -164,6 +179,27 @@ class GraphFit:
             found = self.obstacle(function.body, seen | {name})
             if found is not None:
                 return found
+        return None
+
+    def _raised(self, node: ast.If, own: set[str]) -> Obstacle | None:
+        """`if tf.math.is_nan(loss): raise …`: a trace goes into both branches, and raises whatever the value is."""
+        raised = next((inner for inner in every([*node.body, *node.orelse]) if isinstance(inner, ast.Raise)), None)
+        if raised is None:
+            return None
+        static = {
+            id(inner)
+            for part in ast.walk(node.test)
+            if (isinstance(part, ast.Attribute) and part.attr in _KNOWN_IN_A_TRACE)
+            or (isinstance(part, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in part.ops))
+            or (isinstance(part, ast.Call) and called_name(part) in ("isinstance", "hasattr", "len", "callable"))
+            for inner in ast.walk(part)
+        }
+        asked = [inner for inner in ast.walk(node.test) if id(inner) not in static]
+        computed = any(
+            isinstance(inner, ast.Call) and self.dotted(inner.func).startswith("tensorflow.") for inner in asked
+        )
+        if computed or any(isinstance(inner, ast.Name) and inner.id in own for inner in asked):
+            return Obstacle(raised.lineno, "raises by a value that the step computes")
         return None
 
     def unused_result(self, statement: ast.Expr, own: set[str]) -> Obstacle | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from flatout.source import side_effects
+from flatout.source.editing import python_values, several_objects
 from flatout.source.editing.dataflow import (
     FUNCTIONS,
     LOOPS,
@@ -29,6 +30,8 @@ _BUILDER = re.compile(r"_*(init|build|make|create|set_?up|compile|configure)")
 """Functions that set something up before the first step."""
 _MAKES = re.compile(r"_*(build|make|create|get|define)(_|$)")
 _GROWS = ("append", "extend", "insert", "pop", "clear", "update", "add")
+_UPDATED = {"trainable_variables", "trainable_weights", "apply_gradients", "minimize", "update_state"}
+"""Attributes that models, optimizers and metrics are asked for."""
 MOST = 12
 """More arguments than this are no function that anybody would write."""
 
@@ -127,6 +130,19 @@ class Surroundings:
         found = (node for node in ast.walk(self.module) if isinstance(node, ast.ImportFrom))
         return any(alias.name == "*" for node in found for alias in node.names)
 
+    def made_anew(self, names: Iterable[str]) -> str | None:
+        """The one of these names that is another function each time, for each of which the step would be traced."""
+        around = self.loops[-1] if self.loops else self.scopes[0]
+        nodes = [] if isinstance(around, ast.Module) else list(within(around.body))
+        made = {node.name for node in nodes if isinstance(node, FUNCTIONS)}
+        made |= {
+            called_name(target)
+            for node in nodes
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda)
+            for target in node.targets
+        }
+        return next((name for name in names if name in made), None)
+
     def nested(self) -> ast.stmt | None:
         """The statement of the function around the step above which a function inside of it can be defined.
 
@@ -143,27 +159,51 @@ class Surroundings:
         name = getattr(scope, "name", "")
         return None if any(called_name(call.func) == name for call in calls) else level.block[level.index]
 
-    def beside_objects(self, flow: Flow) -> ast.stmt | None:
+    def beside_objects(self, flow: Flow, body: Sequence[ast.stmt]) -> ast.stmt | Obstacle | None:
         """The statement with the step in the block that makes the step's models or optimizers; None at module level.
 
         A traced function may create variables in its first call only. Where a loop or a function makes new optimizers,
-        each of them needs a function of its own, defined below the line that makes it.
+        or goes through several, each of them needs a function of its own, defined below the line that makes it.
         """
-        objects = {name for name in flow.read if self._is_object(name)}
+        updated = _updated(body) & set(flow.read)
+        objects = {name for name in flow.read if self._is_object(name) or self.is_variables(name)} | updated
         for depth in range(len(self.levels) - 1, 0, -1):
             level = self.levels[depth]
             others = [statement for index, statement in enumerate(level.block) if index != level.index]
-            if objects & bound_in(others) and depth < len(self.levels) - 1:
+            of_loop = set(names_in(level.owner.target)) if isinstance(level.owner, (ast.For, ast.AsyncFor)) else set()
+            innermost = bool(self.loops) and level.owner is self.loops[-1]
+            another = sorted(updated & (of_loop | bound_in(others))) if innermost else []
+            if another:
+                return Obstacle(body[0].lineno, f"begins a step that updates another {another[0]} each time")
+            if objects & (bound_in(others) | of_loop) and depth < len(self.levels) - 1:
                 return level.block[level.index]
             if isinstance(level.owner, FUNCTIONS):
-                break
+                return self._beside_arguments(level, updated)
         return None
+
+    def _beside_arguments(self, level: Level, updated: set[str]) -> ast.stmt | Obstacle | None:
+        """The same where the function around the step is given another model or optimizer in another call."""
+        function = level.owner
+        assert isinstance(function, FUNCTIONS)
+        modules = {str(number): fit.module for number, fit in enumerate(self.kinds.fits)}
+        taken = updated & set(arguments(function))
+        other = next(several_objects.others(modules, function, taken), None)
+        if other is None:
+            return None
+        statement = level.block[level.index]
+        if any(loop is statement or loop in ast.walk(statement) for loop in self.loops):
+            return statement
+        return Obstacle(statement.lineno, f"is in a function whose {other.name} is another object in another call")
 
     def _is_object(self, name: str) -> bool:
         """Whether a name is bound to a new object: `Adam(…)`, `build_model()`."""
         parts = [part for value in self.bound_to(name) for part in getattr(value, "elts", [value])]
         made = [called_name(part) for part in parts if isinstance(part, ast.Call)]
         return any(found[:1].isupper() or _MAKES.match(found) for found in made)
+
+    def is_variables(self, name: str) -> bool:
+        """Whether a name is bound to the variables of a model: no arguments of a graph."""
+        return any(map(python_values.are_variables, self.bound_to(name)))
 
     def given_inside(self, flow: Flow, above: ast.stmt) -> list[str]:
         """The arguments of a function that is defined above a statement: what changes inside of that."""
@@ -202,11 +242,13 @@ class Surroundings:
                 what = f"sets {ast.unparse(node)}, which the step reads: a trace would freeze it"
                 return Obstacle(node.lineno, what, node.attr)
             stored = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
-            if stored and side_effects.root(node) in free:  # type: ignore[arg-type]
+            if stored and side_effects.root(node) in free and _is_of(node, attributes):  # type: ignore[arg-type]
                 return Obstacle(node.lineno, f"fills {ast.unparse(node)}, which the step reads")  # type: ignore[attr-defined]
         for node in (inner for loop in self.loops for inner in ast.walk(loop)):
             grows = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GROWS
-            if grows and id(node) not in inside and side_effects.root(node) in free:  # type: ignore[arg-type]
+            if not grows or id(node) in inside or not _is_of(node.func.value, attributes):  # type: ignore[attr-defined]
+                continue
+            if side_effects.root(node) in free:  # type: ignore[arg-type]
                 return Obstacle(node.lineno, f"changes {ast.unparse(node.func)}, which the step reads")  # type: ignore[attr-defined]
         return None
 
@@ -243,6 +285,19 @@ class Surroundings:
             return False
         changes = any(not isinstance(value, ast.Constant) for value in self.bound_to(name))
         return changes and self.kinds.is_number(name, self.scopes[:1])
+
+
+def _is_of(changed: ast.expr, attributes: set[str]) -> bool:
+    """Whether `self.seen[name]` is of one of these attributes; so is what is no attribute."""
+    while isinstance(changed, ast.Subscript):
+        changed = changed.value
+    return not isinstance(changed, ast.Attribute) or changed.attr in attributes
+
+
+def _updated(body: Sequence[ast.stmt]) -> set[str]:
+    """The names of models and optimizers whose variables a step asks for or updates."""
+    asked = (node.value for node in every(body) if isinstance(node, ast.Attribute) and node.attr in _UPDATED)
+    return {value.id for value in asked if isinstance(value, ast.Name)}
 
 
 def counters(loop: ast.AST) -> set[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from flatout.source.editing import shape_reads
+from flatout.source.editing import python_values, shape_reads
 from flatout.source.editing.dataflow import (
     FUNCTIONS,
     LOOPS,
@@ -141,12 +141,13 @@ class Search:
             return Obstacle(loop.lineno, f"begins a loop whose {', '.join(wanted)} is used behind it")
         parts = Split((), (loop,), ())
         try:
-            given, above = self._given(around, flow, loop.lineno)
+            given, above = self._given(around, flow, loop.body, loop.lineno)
             obstacle = around.changes_elsewhere([loop], flow, given, self.others is not None)
             if obstacle is not None:
                 return obstacle
             values = tensors(around, loop.body, given, self.unproven, self.changing)
             method = self._method(around, given, above)
+            self._check_class(loop.body, method, above)
         except NotSplit as refused:
             return refused.obstacle
         passed = tuple(Argument(name, values.get(name, name)) for name in given)
@@ -160,6 +161,18 @@ class Search:
             what = f"begins a class, {holder.name}, whose objects cannot be hashed: no graph can be kept for one"
             raise NotSplit(Obstacle(holder.lineno, what))
         return None if method is None or arguments(method)[0] not in given or above is not None else method
+
+    def _check_class(self, body: Sequence[ast.stmt], method: ast.FunctionDef | None, above: ast.stmt | None) -> None:
+        """`super()` and `self.__net` mean something in a method of the class only."""
+        if method is not None or not any(isinstance(level.owner, ast.ClassDef) for level in self.levels):
+            return
+        for node in every(body):
+            if isinstance(node, ast.Name) and node.id in ("super", "__class__"):
+                raise NotSplit(Obstacle(node.lineno, f"uses {node.id}, which is that of the class around it"))
+            private = isinstance(node, ast.Attribute) and node.attr.startswith("__") and not node.attr.endswith("__")
+            if private and above is None and isinstance(node, ast.Attribute):
+                what = f"uses {ast.unparse(node)}, which has another name outside of its class"
+                raise NotSplit(Obstacle(node.lineno, what))
 
     def regions(self) -> Iterator[list[ast.stmt]]:
         """Where a step may be: from each tape to the line, whether a graph can hold the statements or not."""
@@ -270,10 +283,13 @@ class Search:
         return self.fit.is_metric(ast.unparse(called))
 
     def _begins(self, statement: ast.stmt, body: Sequence[ast.stmt]) -> bool:
-        """Whether the statement above a step belongs to it: an operation, or the zero from which it adds up."""
+        """Whether the statement above a step belongs to it: an operation, a name for the model's variables, or the zero
+        from which it adds up."""
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
             names = {called_name(target) for target in statement.targets}
             return type(statement.value.value) in (int, float) and names <= bound_in(body) & set(Flow(body).read)
+        if names_only(statement) and python_values.variables([statement]):
+            return bound_in([statement]) <= set(Flow(body).read)
         return self._is_pure(statement, _OUTSIDE_OPS) and not self.fit.obstacle([statement])
 
     def _is_pure(self, statement: ast.stmt, outside: re.Pattern[str]) -> bool:
@@ -306,30 +322,66 @@ class Search:
         return same and all(name.startswith("tensorflow.") and not _OUTSIDE_OPS.match(name) for name in ops)
 
     def _step(self, around: Surroundings, body: list[ast.stmt], parts: Split) -> Step:
+        live = around.live(body[-1].end_lineno or 0)
+        parts = self._without_python_results(around, body, parts, live)
         rest = without_moved(body, parts)
         flow = Flow(rest)
-        wanted = around.live(body[-1].end_lineno or 0) | set(Flow(parts.after).read)
+        wanted = live | set(Flow(parts.after).read)
         back = [name for name in flow.written if name in wanted]
         unset = self._check_results(around, rest, flow, back)
-        given, above = self._given(around, flow, body[0].lineno)
+        given, above = self._given(around, flow, rest, body[0].lineno)
+        variables = next(filter(around.is_variables, given), None)
+        if variables is not None:
+            what = f"begins a step that is given {variables}: a graph would take the values of these variables"
+            raise NotSplit(Obstacle(body[0].lineno, what))
+        anew = around.made_anew(given)
+        if anew is not None:
+            raise NotSplit(Obstacle(body[0].lineno, f"begins a step that calls {anew}, which is made anew each time"))
         obstacle = around.changes_elsewhere(rest, flow, given, self.others is not None)
         if obstacle is not None:
             raise NotSplit(obstacle)
         values = tensors(around, rest, given, self.unproven, self.changing)
+        method = self._method(around, given, above)
+        self._check_class(rest, method, above)
         return Step(
             tuple(body),
             parts,
             tuple(Argument(name, values.get(name, name)) for name in given),
             tuple(back),
-            self._method(around, given, above),
+            method,
             above,
             relaxed=not shape_reads.any_in(self.fit, rest, self.others or {}),
             unset=unset,
         )
 
-    def _given(self, around: Surroundings, flow: Flow, line: int) -> tuple[list[str], ast.stmt | None]:
+    def _without_python_results(
+        self, around: Surroundings, body: list[ast.stmt], parts: Split, live: set[str]
+    ) -> Split:
+        """The same with what binds a size or a text that is used behind the step moved out of it, as a graph would give
+        back a tensor."""
+        rest, modules = without_moved(body, parts), self.fit.modules
+        before = python_values.names(around.scopes[0].body, modules)
+        wanted = (live | set(Flow(parts.after).read)) & python_values.names(rest, modules, before)
+        if not wanted:
+            return parts
+        inside = [node for node in every(rest) if isinstance(node, ast.stmt) and not isinstance(node, ast.With)]
+        binding = [node for node in inside if bound_in([node]) & wanted]
+        whole = self.forward or self.unproven
+        moved = parts if whole else split(self.fit, body, frozenset(map(id, binding)))
+        left = python_values.names(without_moved(body, moved), modules, before) & wanted
+        if left:
+            name = min(left)
+            line = min((node.lineno for node in binding if name in bound_in([node])), default=body[0].lineno)
+            raise NotSplit(Obstacle(line, f"sets {name}, a value of Python that is used behind the step"))
+        return moved
+
+    def _given(
+        self, around: Surroundings, flow: Flow, statements: Sequence[ast.stmt], line: int
+    ) -> tuple[list[str], ast.stmt | None]:
         """The arguments, and the statement above which it is defined if it has to be inside of the function around."""
-        above = around.beside_objects(flow)
+        above = around.beside_objects(flow, statements)
+        if isinstance(above, Obstacle):
+            raise NotSplit(above)
         if above is not None:
             return around.given_inside(flow, above), above
         given = around.given(flow)
@@ -354,6 +406,10 @@ class Search:
         unset = tuple(name for name in asked if name not in flow.certain and around.has_no_value(name, rest))
         for name in unset:
             flow.read.pop(name, None)
+        variables = python_values.variables(rest) & set(back)
+        if variables:
+            name = min(variables)
+            raise NotSplit(Obstacle(line, f"begins a step that sets {name}, variables that are used behind the step"))
         unsure = set(back) - flow.certain - set(unset)
         if unsure:
             raise NotSplit(Obstacle(line, f"begins a step that sets {', '.join(sorted(unsure))} on some paths only"))

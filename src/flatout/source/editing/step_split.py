@@ -71,11 +71,15 @@ class _Item:
     """It stands under a tape and may compute what the tape has to see."""
     hands_on: frozenset[str] = frozenset()
     """Objects that it gives to a function, which may change them."""
+    leaves: bool = False
+    """It may end the iteration or the function."""
 
 
-def split(fit: GraphFit, region: Sequence[ast.stmt]) -> Split:
-    """Raises `NotSplit` where a statement can be moved neither up nor down."""
-    python = frozenset[int]()
+def split(fit: GraphFit, region: Sequence[ast.stmt], python: frozenset[int] = frozenset()) -> Split:
+    """Raises `NotSplit` where a statement can be moved neither up nor down.
+
+    `python`: statements, by identity, that must stay Python though a graph could hold them.
+    """
     first: NotSplit | None = None
     while True:
         try:
@@ -104,7 +108,7 @@ def _divided(items: Sequence[_Item]) -> Split:
             before.append(item)
             continue
         down = _against_down(item, later)
-        if down is not None and item.recorded and not _leaves(item.statement):
+        if down is not None and item.recorded and not item.leaves:
             down = "it computes under the tape what the step needs"
         if down is not None:
             blocking = (other.statement for other in later if _against_down(item, [other]) is not None)
@@ -134,7 +138,8 @@ def _items(
             obstacle = Obstacle(statement.lineno, "makes text of what the step computes")
         if obstacle is None and _counts(statement, made):
             obstacle = Obstacle(statement.lineno, "counts in Python")
-        if obstacle is not None and is_tape(statement) and isinstance(statement, ast.With):
+        divided = obstacle is not None or any(id(inner) in python for inner in ast.walk(statement))
+        if divided and is_tape(statement) and isinstance(statement, ast.With):
             flow = Flow([ast.With(items=statement.items, body=[ast.Pass()])])
             yield _Item(
                 statement, None, frozenset(flow.read), frozenset(opened(statement)), frozenset(), frozenset(), False
@@ -160,6 +165,7 @@ def _items(
             has_effect(fit, statement),
             under and computes(fit, statement),
             handed_on(fit, statement) - made if obstacle is not None else frozenset(),
+            _leaves(fit, statement),
         )
 
 
@@ -194,12 +200,12 @@ def _against_up(item: _Item, earlier: Sequence[_Item], after: Sequence[_Item]) -
     computed = started or any(other.uses for other in earlier)  # the head of a tape that was divided uses nothing
     if computed and _CLOCK.search(ast.unparse(item.statement)):
         return "it reads the clock within the step"
-    return "it ends the step early" if started and _leaves(item.statement) else None
+    return "it ends the step early" if started and item.leaves else None
 
 
 def _against_down(item: _Item, later: Sequence[_Item]) -> str | None:
     """Why an item cannot run behind the graph."""
-    if later and _leaves(item.statement):
+    if later and item.leaves:
         return "whether the weights are updated depends on it"
     for other in later:
         needed = item.written & other.read
@@ -233,11 +239,13 @@ def grown(statement: ast.stmt) -> Iterator[str]:
             yield ast.unparse(node.value)
 
 
-def _leaves(statement: ast.stmt) -> bool:
-    """Whether it may end the iteration or the function."""
+def _leaves(fit: GraphFit, statement: ast.stmt) -> bool:
+    """Whether it may end the iteration or the function. An exception that nothing catches ends the program, with or
+    without an update before it."""
+    ends = (ast.Return, ast.Raise) if fit.catches else (ast.Return,)
     inner = {id(node) for loop in ast.walk(statement) if isinstance(loop, LOOPS) for node in ast.walk(loop)}
     return any(
-        isinstance(node, ast.Return) or (isinstance(node, (ast.Break, ast.Continue)) and id(node) not in inner)
+        isinstance(node, ends) or (isinstance(node, (ast.Break, ast.Continue)) and id(node) not in inner)
         for node in ast.walk(statement)
     )
 
