@@ -77,7 +77,12 @@ class Stage:
         return SimpleNamespace(launch=replace(ORIGINAL, sources=(("train.py", "+".join(levers)),)))
 
     def _run(self, launch: Launch, *args: Any, watched: bool = False) -> Run:
-        what = "watched" if watched else dict(launch.sources).get("train.py", "+".join(launch.levers) or "original")
+        alone = "+".join(launch.levers)
+        what = (
+            "+".join(filter(None, ["watched", alone]))
+            if watched
+            else dict(launch.sources).get("train.py", alone or "original")
+        )
         self.ran.append(what)
         if LEVER not in what:
             return Run(20.0, 0, 100)
@@ -325,6 +330,17 @@ def test_what_a_cure_could_save_may_be_lines_of_several_parts(tmp_path, monkeypa
     stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100), kind="callback")
     assert RunCures(stage.context).run(None) is None
     assert stage.trials.skipped[LEVER] == "it could save 0.0 s of a run of 20.0 s at most"
+
+
+def test_what_is_worth_trying_is_what_is_left_with_the_claim(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 0.9, Run(12.0, 0, 100))
+    RunCures(stage.context).run(Claim(CONFIRMED, WholeRun(after_seconds=8.0), patch="a patch"))
+    assert stage.ran[0] == "watched+prefetch"
+    assert stage.context.case.run is None  # of another program than the case is of
+    assert LEVER not in stage.trials.skipped
+    stage = Stage(tmp_path, monkeypatch, 0.9, Run(12.0, 0, 100))
+    RunCures(stage.context).run(None)
+    assert stage.trials.skipped[LEVER] == "it could save 0.9 s of a run of 20.0 s at most"
 
 
 def test_on_top_of_a_claim_it_has_to_add_something(tmp_path, monkeypatch):

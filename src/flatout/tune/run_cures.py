@@ -58,8 +58,10 @@ class RunCures:
         self.context = context
         self.claim: Claim | None = None
         self.tried: set[str] = set()
+        self.seen: Case | None = None
+        """Of a run that was watched: as the program is, or with what is claimed."""
         self.tree: RunTree | None = None
-        """Of the run as it is, once it was watched."""
+        """Of that run."""
         self.was_watched = False
         """Whether that was tried, though the program may not have come to its end."""
         self.comes_before_steps = False
@@ -75,7 +77,7 @@ class RunCures:
             return
         if (known or 0.0) > AHEAD * context.clock.budget:
             return
-        self.tree = self._watched(planned)
+        self.tree = self._watched(planned, None)
         worth = self._worth(planned)
         if self.tree is None or not worth:
             return
@@ -91,7 +93,7 @@ class RunCures:
         self.claim, context.clock.for_run = claim, 0.0
         planned = self._planned()
         if planned and self.tree is None and not self.was_watched:
-            self.tree = self._watched(planned)
+            self.tree = self._watched(planned, claim)
         worth = dict(self._worth(planned))
         self.comparisons = max(len(worth), 1)
         for text in planned if self.tree is not None else ():
@@ -122,41 +124,53 @@ class RunCures:
         found = []
         for text in levers if self.tree is not None else ():
             assert self.tree is not None
-            spec = find(parse(text)[0]).spec
-            seconds = spec.could_save(self.context.case) if spec.could_save else self.tree.under(*spec.saves)
-            if seconds >= WORTH * self.tree.seconds:
+            spec, whole = find(parse(text)[0]).spec, self._seconds(self.tree)
+            case = self.seen or self.context.case
+            seconds = spec.could_save(case) if spec.could_save is not None else self.tree.under(*spec.saves)
+            if seconds >= WORTH * whole:
                 found.append((text, seconds))
             else:
-                told = f"it could save {seconds:.1f} s of a run of {self.tree.seconds:.1f} s at most"
+                told = f"it could save {seconds:.1f} s of a run of {whole:.1f} s at most"
                 self.context.trials.skip((text,), told)
         return found
 
+    def _seconds(self, tree: RunTree) -> float:
+        """Of a run with what is claimed so far: what lies beside the steps is a larger part of it."""
+        claimed = self.claim.whole_run.after_seconds if self.claim is not None else None
+        return min(tree.seconds, claimed or tree.seconds)
+
     # ── the run as it is ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _watched(self, levers: tuple[str, ...]) -> RunTree | None:
-        """The tree of a whole run of the program as it is; None where it does not come to its end in time."""
+    def _watched(self, levers: tuple[str, ...], claim: Claim | None) -> RunTree | None:
+        """The tree of a whole run of the program, with what is claimed so far: what is left is what counts, and it is seen
+        sooner. None where it does not come to its end in time."""
         context = self.context
-        known = context.seconds_of_program or 0.0
+        known = (claim.whole_run.after_seconds if claim is not None else None) or context.seconds_of_program or 0.0
         if context.clock.left() < RUNS * known:
             context.trials.skip(levers, f"{NO_TIME}: a run takes {known:.0f} s, and whole runs are compared")
             return None
         self.was_watched = True
         if context.case.run is not None:  # the scouting run has come to the end
             return context.case.run
-        context.progress.phase("watching a whole run of the program")
+        claimed = claim.trial.levers if claim is not None else ()
+        context.progress.phase(
+            f"watching a whole run{' of the program' if not claimed else f', with {shown(claimed)}'}"
+        )
         directory = context.new_directory("watched")
         limit = max(context.clock.left() / RUNS, LONGER * known)
-        found = whole_run.run(context.launch, directory, context.watchdog, limit, context.progress.tick, watched=True)
+        launch = context.contestant(claimed).launch if claimed else context.launch
+        found = whole_run.run(launch, directory, context.watchdog, limit, context.progress.tick, watched=True)
         if not found.ended:
             context.trials.skip(levers, f"{NO_TIME}: the program had not ended after {found.seconds:.0f} s")
             return None
-        seen = _read(directory, context.case)
-        if seen.run is None:
+        self.seen = _read(directory, context.case)
+        if self.seen.run is None:
             context.trials.skip(levers, "where the time of a whole run goes could not be seen")
             return None
-        of_run = tuple(finding for finding in seen.findings if finding.of == "run")
-        context.case = replace(context.case, run=seen.run, findings=(*context.case.findings, *of_run))
-        return seen.run
+        if not claimed:
+            of_run = tuple(finding for finding in self.seen.findings if finding.of == "run")
+            context.case = replace(context.case, run=self.seen.run, findings=(*context.case.findings, *of_run))
+        return self.seen.run
 
     # ── with a cure ──────────────────────────────────────────────────────────────────────────────────────────
 
