@@ -384,6 +384,33 @@ def test_a_program_that_was_edited_while_it_was_tuned_has_no_claim(tmp_path, mon
     assert case.verdict.startswith("Undecided: train.py was changed while it was tuned. Decide it: flatout tune")
 
 
+def test_a_fault_of_flatout_loses_nothing_that_was_found(tmp_path, monkeypatch):
+    program = tmp_path / "train.py"
+    program.write_text("EPOCHS = 2\n")
+
+    def fails() -> None:
+        raise KeyError("a name")
+
+    def tuner_with(*found: Trial) -> Tuner:
+        made = Tuner(TuneRequest(str(program)), tmp_path, Progress(60.0, quiet=True))
+        made.context.journal.keep_scouted(Case("tune"), identity_of(["python", str(program)], tmp_path))
+        made.context.case = Case("tune", steps=Steps(100, "batches", Distribution(10.0, 9.0, 11.0, 10.0)))
+        made.context.trials.found.extend(found)
+        monkeypatch.setattr(made, "_tune", fails)
+        return made
+
+    with pytest.raises(KeyError):
+        tuner_with().run()
+    case = tuner_with(CONFIRMED).run()
+    assert case.trials == (CONFIRMED,)
+    assert case.verdict.startswith("Undecided: flatout itself failed (KeyError)")
+    assert case.notes[-1].text.endswith("error.txt")
+    assert "in fails" in (tmp_path / "error.txt").read_text()
+    made = tuner_with(CONFIRMED)
+    made.claim = Claim(CONFIRMED, WholeRun(), patch="a patch")
+    assert made.run().tuned == ("prefetch",)
+
+
 def test_a_tune_that_is_not_decided_asks_for_more_time_than_it_had(tmp_path):
     made = Tuner(TuneRequest("train", module=True), tmp_path, Progress(60.0, quiet=True))
     made.context.journal.begin(["python", "-m", "train"], str(tmp_path))

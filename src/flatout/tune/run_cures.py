@@ -142,8 +142,8 @@ class RunCures:
     # ── the run as it is ─────────────────────────────────────────────────────────────────────────────────────
 
     def _watched(self, levers: tuple[str, ...], claim: Claim | None) -> RunTree | None:
-        """The tree of a whole run of the program, with what is claimed so far: what is left is what counts, and it is seen
-        sooner. None where it does not come to its end in time."""
+        """The tree of a whole run of the program, with what is claimed so far: what is left then is what counts. None
+        where there was no time for that."""
         context = self.context
         known = (claim.whole_run.after_seconds if claim is not None else None) or context.seconds_of_program or 0.0
         if context.clock.left() < RUNS * known:

@@ -7,7 +7,9 @@ it is.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +53,11 @@ class Tuner:
             context.stopped = INTERRUPTED
             context.notes.append(Note("warning", "Interrupted: these are partial results; --resume continues."))
             return self._conclude()
+        except Exception as error:
+            if not context.trials.found:
+                raise
+            self._keep(error)
+            return self._conclude()
         finally:
             context.close()
             kept_cells.remove(context.directory)
@@ -58,6 +65,16 @@ class Tuner:
         if case.conclusion is None or case.conclusion.outcome != "undecided":
             context.journal.finish()
         return case
+
+    def _keep(self, error: Exception) -> None:
+        """A fault of flatout's own: what was found by then is worth hours of somebody's machine."""
+        context = self.context
+        file = context.directory / "error.txt"
+        with contextlib.suppress(OSError):
+            file.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+        context.stopped = f"flatout itself failed ({type(error).__name__})"
+        told = f"{context.stopped}: these are partial results; --resume continues. Please report {file}"
+        context.notes.append(Note("warning", told[0].upper() + told[1:]))
 
     def _tune(self) -> None:
         context = self.context
