@@ -138,6 +138,20 @@ def test_a_call_of_many_steps_counts_as_many() -> None:
     assert found.warmup == 8
 
 
+def test_the_late_first_call_of_an_epoch_is_late_by_all_of_its_steps() -> None:
+    """Calls of eight steps take 0.8 s, the first of each epoch 2.4 s: 1.6 s more, of which half is allowed."""
+    rows, epochs, end = [], [], 0.0
+    for number in range(10):
+        epochs.append({"number": number, "at": end + 0.001})
+        for call in range(4):
+            took = 2.4 if call == 0 else 0.8
+            rows.append((0, 8, end, end + took, 0.0, 0.0, 0.0, 0.0))
+            end += took
+    given = recording({0: "fit"}, rows, epoch=epochs)
+    (start,) = host.epoch_starts(given, measured(given))
+    assert start.ms * start.steps == pytest.approx(start.epochs * 800)
+
+
 def test_more_steps_may_have_been_counted_than_kept() -> None:
     given = recording({0: "fit"}, ticks(0, 20), stream_count=[{"id": 0, "count": 10}, {"id": 0, "count": 5000}])
     assert measured(given).count == 5000

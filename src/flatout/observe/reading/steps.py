@@ -188,6 +188,15 @@ def measure(recording: Recording, stream: Stream) -> Measured:
     )
 
 
+def first_batches(recording: Recording, measured: Measured) -> NDArray[np.bool_]:
+    """Which ticks of `fit` are the first of an epoch; none where no epoch was seen."""
+    end = measured.stream.rows[:, 3]
+    epochs = np.array([fact["at"] for fact in recording.all("epoch")])
+    if measured.stream.kind != "fit" or not len(epochs) or not len(end):
+        return np.zeros(len(end), bool)
+    return np.concatenate(([True], np.diff(np.searchsorted(epochs, end)) > 0))
+
+
 def _traced_within(recording: Recording, start: Floats, end: Floats) -> Floats:
     """Seconds of tracing that ended within each of these spans."""
     traces = sorted((fact["at"], fact["ms"] / 1e3) for fact in recording.all("trace") if fact.get("outermost"))
