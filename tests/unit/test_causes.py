@@ -238,6 +238,9 @@ def test_every_folder_is_a_cause() -> None:
         ("AttributeError", "'Recorder' object has no attribute 'Session'", None),
         ("AttributeError", "type object 'Recorder' has no attribute 'placeholder'", None),
         ("RuntimeError", "The Session graph is empty.", None),
+        ("ImportError", "cannot import name 'placeholder' from 'keras.backend' (/x/backend.py)", "tf.placeholder"),
+        ("ImportError", "cannot import name 'Session' from 'requests' (/x/requests/__init__.py)", None),
+        ("AttributeError", "module 'snowflake' has no attribute 'Session'", None),
     ],
 )
 def test_what_exceptions_say_is_gone(error: str, text: str, gone: str | None) -> None:
