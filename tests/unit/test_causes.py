@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sample_case import sample_case
 
 from flatout.causes import WORTH, Cause, catalogue, diagnose, find
 from flatout.causes._precedence import Detected, reported
 from flatout.model import queries
-from flatout.model.case import Case, Finding
+from flatout.model.case import Case, Finding, Retrace
 from flatout.model.evidence.program import ProgramError
+from flatout.model.evidence.steps import Tracing
 from flatout.plugins import Loaded
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -312,3 +314,30 @@ class TestPrecedence:
     @pytest.mark.parametrize(("detector", "left"), [("start", ["slow-read"]), ("endless", ["buffer", "slow-read"])])
     def test_one_detector_of_a_cause_can_be_named(self, detector: str, left: list[str]) -> None:
         assert self.names(("buffer", 0.5), ("slow-read", 0.5), detector=detector) == left
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "advice", "lever"),
+    [
+        ("float32[32, 4]", "float32[17, 4]", "Allow the shape to vary", "relax-shapes"),
+        ("(float32[32, 4], int32[32])", "(float32[17, 4], int32[17])", "Allow the shape to vary", "relax-shapes"),
+        ("0.1 (Python float)", "0.2 (Python float)", "Pass x as a tensor", None),
+        ("float32[4]", "float64[4]", "one dtype", None),
+        (
+            "Weakref[<weakref at 0x7f1c; to 'Config' at 0x7f1d>])",
+            "Weakref[<weakref at 0x7f2c; to 'Config' at 0x7f2d>])",
+            "the same object",
+            None,
+        ),
+    ],
+)
+def test_the_advice_for_retracing_is_for_what_changes(before: str, after: str, advice: str, lever: str | None) -> None:
+    case = sample_case()
+    function = dataclasses.replace(case.functions[0], traces=40, why=(Retrace("x", before, after, 39),))
+    tracing = Tracing(50.0, 39, 40)
+    (found,) = catalogue()["retracing"].spec.detectors[""](
+        dataclasses.replace(case, functions=(function,), evidence=(tracing,))
+    )
+    assert advice in found.fixes[0].advice
+    assert found.fixes[0].lever == lever
+    assert "0x" not in found.summary
