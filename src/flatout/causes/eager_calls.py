@@ -67,7 +67,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         yield from queries.finding(
             "eager-calls",
             case,
-            f"A model is called eagerly, {item.per_step:.3g} times a step: Python dispatches its ops one by one.",
+            f"A model is called eagerly, {queries.times_a_step(item.per_step)}: Python dispatches its ops one by one.",
             cost_ms=item.ms * DISPATCH,
             where=item.where,
             evidence=[queries.number("call", each, "ms", "per call", "hook")],
