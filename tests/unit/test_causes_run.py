@@ -73,6 +73,32 @@ def test_what_every_program_has_is_no_finding(cause: str, part: RunPart) -> None
     assert found(case_with(RunPart("steps", "fit", 8.0, 300), part), cause) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "calls", "epochs", "advice"),
+    [
+        ("Model.save", 3, 3, "Save weights alone (save_weights), and every few minutes"),
+        ("Model.save", 1, 3, "Save weights alone where"),
+        ("Model.save_weights", 1, 3, "Write them to a fast local disk"),
+        ("Model.save", 300, 3, "Save every thousandth step or once an epoch, not 300 times"),
+        ("Model.save", 100, 100, "Save weights alone (save_weights), and every few minutes"),
+    ],
+)
+def test_the_advice_for_checkpoints_is_not_what_the_program_does(
+    name: str, calls: int, epochs: int, advice: str
+) -> None:
+    case = case_with(RunPart("steps", "fit", 5.0, 300), RunPart("checkpoint", name, 9.0, calls))
+    assert case.run is not None
+    (item,) = found(dataclasses.replace(case, run=dataclasses.replace(case.run, epochs=epochs)), "checkpoint-bound")
+    assert item.fixes[-1].advice.startswith(advice)
+
+
+def test_what_is_done_once_for_a_fit_cannot_be_done_every_few_epochs() -> None:
+    (item,) = found(case_with(RunPart("callback", "Draw.on_train_end", 9.0, 1)), "slow-callback")
+    assert "epochs" not in item.fixes[-1].advice
+    (item,) = found(case_with(RunPart("callback", "Time_batch_and_train_loop.on_epoch_end", 9.0, 3)), "slow-callback")
+    assert item.fixes[-1].advice.startswith("Do this every few epochs")
+
+
 def test_an_exit_is_long_only_against_what_the_import_took() -> None:
     slow_machine = case_with(RunPart("exit", "", 8.0), seconds=40.0)
     assert found(slow_machine, "late-exit") == []
