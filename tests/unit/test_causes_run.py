@@ -223,6 +223,34 @@ def test_a_policy_that_plays_between_epochs_is_part_of_the_training(tmp_path: Pa
         assert len(found(in_loop(tmp_path, RunPart("program", "", 9.0, parts=(line,))), "between-epochs")) == expected
 
 
+VALIDATION = """\
+def validate():
+    for batch in test:
+        check(batch)
+
+
+for epoch in range(3):
+    for batch in data:
+        step(batch)
+    {inside}
+{after}
+"""
+
+
+@pytest.mark.parametrize(("inside", "after", "expected"), [("validate()", "", 1), ("pass", "validate()", 0)])
+def test_a_loop_of_validation_is_repeated_with_the_epochs(
+    tmp_path: Path, inside: str, after: str, expected: int
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(VALIDATION.format(inside=inside, after=after))
+    step, check, call = (Where(str(program), line) for line in (8, 3, 9 if inside == "validate()" else 10))
+    line = RunPart("line", "tensorflow", 6.0, where=check, via=(call,))
+    part = RunPart("validation", "loop", 6.0, where=Where(str(program), 2), parts=(line,))
+    case = case_with(RunPart("steps", "train-function", 5.0, 300), part)
+    stack = StepStack("train-function", (Frame(str(program), 8, "<module>", 1),), where=step)
+    assert len(found(dataclasses.replace(case, evidence=(stack,)), "validation-bound")) == expected
+
+
 def test_the_first_step_of_an_eager_loop_is_no_start(tmp_path: Path) -> None:
     built = RunPart("line", "keras", 8.0, where=Where("model.py", 3), via=(Where(str(tmp_path / "train.py"), 5),))
     parsed = RunPart("line", "", 3.0, where=Where("data.py", 3))
