@@ -14,7 +14,7 @@ from flatout.model import queries
 from flatout.model.case import Case, Finding, Program, RunPart, RunTree, Where
 from flatout.model.evidence.graphs import RepeatedOps
 from flatout.model.evidence.program import KerasCall
-from flatout.model.evidence.steps import EagerTape, FunctionsMade, StepStack, Tracing
+from flatout.model.evidence.steps import EagerLine, EagerTape, FunctionsMade, StepStack, Tracing
 from flatout.model.location import Frame
 
 
@@ -36,6 +36,29 @@ def test_the_first_sentence_names_what_took_long_and_the_steps() -> None:
         "(4.5 s importing tensorflow), 1.4 s in 300 training steps."
     )
     assert run_sentence(dataclasses.replace(sample_case(), run=None)) == ""
+
+
+@pytest.mark.parametrize(("outside", "of"), [(True, "run"), (False, "step")])
+def test_eager_calls_after_training_cost_the_run_and_no_step(outside: bool, of: str) -> None:
+    case = case_with(RunPart("steps", "fit", 5.0, 300))
+    assert case.steps is not None
+    count = case.steps.count
+    line = EagerLine(
+        5000 / count, "model", calls=500, per_step=500 / count, outside=outside, where=Where("train.py", 9)
+    )
+    (item,) = found(dataclasses.replace(case, evidence=(line,)), "eager-calls")
+    assert item.of == of
+    assert ("outside of the steps" in item.summary) == outside
+    if outside:
+        assert item.cost_ms == pytest.approx(4000)
+        assert item.cost_share == pytest.approx(0.2)
+
+
+def test_weights_that_are_loaded_before_training_are_no_part_of_a_step() -> None:
+    case = case_with(RunPart("steps", "fit", 5.0, 300))
+    line = EagerLine(20.0, "set-weights", calls=30, per_step=0.3, outside=True, where=Where("train.py", 9))
+    assert found(dataclasses.replace(case, evidence=(line,)), "weight-copies") == []
+    assert found(dataclasses.replace(case, evidence=(dataclasses.replace(line, outside=False),)), "weight-copies")
 
 
 def test_a_costly_callback_comes_before_a_cheap_part_of_the_steps() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -11,13 +13,17 @@ import pytest
 
 from flatout.model.case import Program
 from flatout.model.evidence.program import CpuUse
-from flatout.model.evidence.steps import LineTime
+from flatout.model.evidence.steps import EagerLine, LineTime
+from flatout.observe.eager_lines import EagerLines
+from flatout.observe.observer import Observer
 from flatout.observe.reading import steps
 from flatout.observe.reading.evidence import host
 from flatout.observe.reading.evidence.program import undisturbed
 from flatout.observe.reading.notes import _on_the_end, on_other_processes
 from flatout.observe.reading.recording import Recording, load
 from flatout.observe.reading.steps import Measured, Stream
+from flatout.observe.recorder import Recorder
+from flatout.observe.settings import ObserveSettings
 
 Row = tuple[float, ...]
 
@@ -252,6 +258,35 @@ def test_lines_that_are_no_facts_are_counted(tmp_path: Path) -> None:
 def test_no_recording_at_all(tmp_path: Path) -> None:
     found = load(tmp_path)
     assert (found.started, found.facts, found.ticks.shape) == (False, {}, (0, 8))
+
+
+def eager_line(at: list[float], count: int = 0) -> EagerLine:
+    """A line with eight calls between these times, in a program whose twenty steps take from 0.05 to 2.0."""
+    row = ["train.py", 3, "play", 1, 8, 0.8, *at]
+    given = recording(
+        {0: "fit"}, ticks(0, 20), stream_count=[{"id": 0, "count": count}], eager_lines=[{"of": "model", "rows": [row]}]
+    )
+    (found,) = host.eager_lines(given, measured(given))
+    return found
+
+
+def test_eager_calls_before_and_after_the_steps_are_told_apart() -> None:
+    assert [eager_line(at).outside for at in ([-9.0, 0.04], [2.0, 9.0], [-1.0, 1.0], [1.0, 9.0])] == [
+        *(True, True),
+        *(False, False),
+    ]
+    assert not eager_line([]).outside, "older recordings do not have the times"
+    assert not eager_line([2.0, 9.0], count=500).outside, "the later steps have no rows"
+
+
+def test_lines_of_eager_calls_have_their_first_and_last_moment(tmp_path: Path) -> None:
+    lines = EagerLines(Observer(Recorder(str(tmp_path)), ObserveSettings(trace=False)), "model")
+    began = perf_counter()
+    for _ in range(3):
+        lines.add(sys._getframe(), 0.0)
+    ((calls, _, first, last),) = lines.rows.values()
+    assert calls == 3
+    assert began <= first < last <= perf_counter()
 
 
 def test_a_fit_for_each_batch_is_a_step_from_end_to_end() -> None:

@@ -115,7 +115,8 @@ def conversions(recording: Recording, count: int) -> list[Conversion]:
     ]
 
 
-def eager_lines(recording: Recording, count: int) -> list[EagerLine]:
+def eager_lines(recording: Recording, measured: Measured) -> list[EagerLine]:
+    count = measured.count
     newest = {fact["of"]: fact for fact in recording.all("eager-lines")}
     return [
         EagerLine(
@@ -125,12 +126,21 @@ def eager_lines(recording: Recording, count: int) -> list[EagerLine]:
             per_step=calls / count,
             function=function,
             first=first,
+            outside=_is_outside(measured, times),
             where=context.where(file, line, function),
             source="hook",
         )
         for kind, fact in newest.items()
-        for file, line, function, first, calls, seconds in fact["rows"]
+        for file, line, function, first, calls, seconds, *times in fact["rows"]
     ]
+
+
+def _is_outside(measured: Measured, times: list[float]) -> bool:
+    """Whether what began and ended at these times was over before the first step began, or began after the last."""
+    if len(times) != 2:
+        return False
+    rows, is_whole = measured.stream.rows, measured.n.sum() >= measured.count  # else steps were made after these rows
+    return bool(times[1] <= rows[0, 2] or (is_whole and times[0] >= rows[-1, 3]))
 
 
 def feeds(recording: Recording, measured: Measured) -> list[Feed]:
