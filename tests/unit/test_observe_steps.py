@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from flatout.model.evidence.program import CpuUse
 from flatout.model.evidence.steps import EagerLine, LineTime
 from flatout.observe.eager_lines import EagerLines
 from flatout.observe.observer import Observer
-from flatout.observe.reading import steps
+from flatout.observe.reading import step_summary, steps
 from flatout.observe.reading.evidence import host
 from flatout.observe.reading.evidence.program import undisturbed
 from flatout.observe.reading.notes import _on_the_end, on_other_processes
@@ -277,6 +278,23 @@ def test_eager_calls_before_and_after_the_steps_are_told_apart() -> None:
     ]
     assert not eager_line([]).outside, "older recordings do not have the times"
     assert not eager_line([2.0, 9.0], count=500).outside, "the later steps have no rows"
+
+
+def test_ticks_of_several_threads_are_put_in_order() -> None:
+    """Two threads predict: what one of them has put down late has ended before what the other put down."""
+    rows = ticks(0, 20)
+    rows[18], rows[19] = rows[19], rows[18]
+    given = dataclasses.replace(recording({0: "predict"}, rows), ticks=np.array(rows))
+    found = measured(given)
+    assert found.time.min() > 0
+    samples = [[30, [["train.py", 9, "f", 1]], [], False, [1.95, 1.99]]]
+    given.facts["samples"] = [{"rows": samples}]
+    assert host.samples(given, found)
+
+
+def test_steps_that_took_no_time_have_no_trend() -> None:
+    found = measured(recording({0: "session"}, ticks(0, 40, period=0.0, own=0.0)))
+    assert step_summary.summarize(Recording(Path()), found, None, {}).trend == 0.0
 
 
 def test_lines_of_eager_calls_have_their_first_and_last_moment(tmp_path: Path) -> None:

@@ -93,6 +93,7 @@ def streams(recording: Recording) -> list[Stream]:
     found = []
     for fact in recording.all("stream"):
         rows = recording.ticks[recording.ticks[:, 0] == fact["id"]]
+        rows = rows[np.argsort(rows[:, 3], kind="stable")]  # threads put down their ticks in any order
         seen = int(rows[:, 1].sum()) if len(rows) else 0
         found.append(
             Stream(
