@@ -130,6 +130,17 @@ def test_an_exit_is_long_only_against_what_the_import_took() -> None:
     assert item.where == Where("train.py", 3)
 
 
+@pytest.mark.parametrize(("value", "words"), [(6.0, "most of it"), (4.0, "the largest part of it")])
+def test_a_line_with_less_than_half_is_not_told_as_most(tmp_path: Path, value: float, words: str) -> None:
+    program = str(tmp_path / "train.py")
+    line = RunPart("line", "", value, where=Where(program, 3))
+    others = tuple(RunPart("line", "", (9.0 - value) / 2, where=Where(program, number)) for number in (2, 4))
+    (between,) = found(in_loop(tmp_path, RunPart("program", "", 9.0, parts=(line, *others))), "between-epochs")
+    (exit_of,) = found(case_with(RunPart("exit", "", 10.0, parts=(line,))), "late-exit")
+    (start,) = found(case_with(RunPart("before", "", 10.0, parts=(line,))), "slow-start")
+    assert all(words in item.summary.lower() for item in (exit_of, start, between))
+
+
 def test_traces_are_long_only_against_what_the_import_took() -> None:
     """On a machine that others use, both take several times as long."""
     own = Where("train.py", 3)
