@@ -294,6 +294,13 @@ class TestPrecedence:
         detected = [Detected(Finding(cause, "…", cost_share=cost), detector) for cause, cost in found]
         return [item.cause for item in reported(detected, TOYS)]
 
+    @pytest.mark.parametrize(("of", "left"), [("run", ["overhead", "calls"]), ("step", ["calls"])])
+    def test_what_is_outside_of_the_steps_accounts_for_nothing_in_them(self, of: Any, left: list[str]) -> None:
+        for relation in ("explains", "replaces"):
+            toys = {"overhead": Cause(group="graph"), "calls": Cause(group="graph", **{relation: ("overhead",)})}  # type: ignore[arg-type]
+            found = [Finding("overhead", "…", cost_share=0.4), Finding("calls", "…", cost_share=0.5, of=of)]
+            assert [item.cause for item in reported([Detected(item) for item in found], toys)] == left
+
     def test_half_of_the_cost_explains_a_finding(self) -> None:
         assert self.names(("wait", 0.4), ("slow-map", 0.2)) == ["slow-map"]
         assert self.names(("wait", 0.4), ("slow-map", 0.19)) == ["wait", "slow-map"]
