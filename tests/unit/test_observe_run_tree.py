@@ -265,6 +265,21 @@ def test_the_first_batch_of_an_epoch_counts_as_all_of_its_steps(tmp_path: Path, 
     assert tree.seconds_of("epoch-start") == pytest.approx(0.0, abs=1e-6)
 
 
+def test_the_tree_adds_up_where_two_functions_are_called_first_at_the_start_of_an_epoch(tmp_path: Path) -> None:
+    """Ten epochs begin with 0.2 s of the iterator each; two of them trace, 0.1 and 0.9 s, and have it inside."""
+    spans = [
+        [1, 0, "fit", "fit", "/x/train.py", 9, 1, 4.0],
+        [2, 1, "epoch-start", "fit", "/x/train.py", 9, 10, 2.6],
+        [3, 2, "first-call", "small", "", 0, 1, 0.1],
+        [4, 2, "first-call", "large", "", 0, 1, 0.9],
+    ]
+    tree = run_tree.read(recording_of(tmp_path, spans, []), None, [], None)
+    assert tree is not None
+    assert sum(part.seconds for part in tree.parts) == pytest.approx(tree.seconds)
+    assert tree.seconds_of("tracing") == pytest.approx(0.7)
+    assert tree.seconds_of("epoch-start") == pytest.approx(1.6 + 1.4 + 0.3)
+
+
 def test_a_loop_beside_that_of_the_steps_is_validation(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(PROGRAM)

@@ -230,19 +230,20 @@ class _Maker:
         steps = min(later * self.first_batch, span.own)
         excess = span.own - steps
         hidden = 0.0
-        if later > 1 and first:
-            hidden = min(excess / later * sum(child.calls for child in first), sum(child.own for child in first))
-            self.add(RunPart("tracing", first[0].name, 0.0))
-            key = ("tracing", _name(first[0]), _where(first[0]))
-            self._take(key, hidden)
+        for child in first if later > 1 else ():
+            part = min(excess / later * child.calls, child.own)
+            hidden += self._take(("tracing", _name(child), _where(child)), part)
         self.add(RunPart("steps", "fit", steps, 0, _where(span)))
         self.add(RunPart("epoch-start", "fit", excess + hidden, span.calls, _where(span)))
 
-    def _take(self, key: tuple[Any, ...], seconds: float) -> None:
+    def _take(self, key: tuple[Any, ...], seconds: float) -> float:
+        """How much of it could be taken out of the parts."""
+        left = seconds
         for index, part in enumerate(self.made.get(key, [])):
-            taken = min(part.seconds, seconds)
+            taken = min(part.seconds, left)
             self.made[key][index] = replace(part, seconds=part.seconds - taken)
-            seconds -= taken
+            left -= taken
+        return seconds - left
 
     def _iterator(self, span: Span) -> None:
         usual = 0.0
