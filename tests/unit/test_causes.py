@@ -348,3 +348,24 @@ def test_the_advice_for_retracing_is_for_what_changes(before: str, after: str, a
     assert advice in found.fixes[0].advice
     assert found.fixes[0].lever == lever
     assert "0x" not in found.summary
+
+
+@pytest.mark.parametrize(
+    ("cuda", "hidden", "why", "advice"),
+    [
+        (True, "-1", "CUDA_VISIBLE_DEVICES='-1' hides it", "Unset CUDA_VISIBLE_DEVICES"),
+        (True, "", "CUDA_VISIBLE_DEVICES='' hides it", "Unset CUDA_VISIBLE_DEVICES"),
+        (True, "0", "TensorFlow could not use it", "Install the build for GPUs"),
+        (True, None, "TensorFlow could not use it", "Install the build for GPUs"),
+        (False, "-1", "this TensorFlow was built without CUDA", "Install the build for GPUs"),
+    ],
+)
+def test_a_gpu_that_is_hidden_lacks_no_build(cuda: bool, hidden: str | None, why: str, advice: str) -> None:
+    environment = {
+        "tensorflow": {"build": {"is_cuda_build": cuda}, "devices": ["/device:CPU:0"]},
+        "nvidia": {"gpus": [{"name": "NVIDIA H200"}]},
+        "variables": {} if hidden is None else {"CUDA_VISIBLE_DEVICES": hidden},
+    }
+    (found,) = catalogue()["gpu-unused"].spec.detectors[""](Case("run", environment=environment))
+    assert why in found.summary
+    assert found.fixes[0].advice.startswith(advice)
