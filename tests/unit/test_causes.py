@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sample_case import sample_case
 
 from flatout.causes import WORTH, Cause, catalogue, diagnose, find
 from flatout.causes._precedence import Detected, reported
 from flatout.model import queries
-from flatout.model.case import Case, Finding
+from flatout.model.case import Case, Finding, Retrace
 from flatout.model.evidence.program import ProgramError
+from flatout.model.evidence.steps import Tracing
 from flatout.plugins import Loaded
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -238,6 +240,9 @@ def test_every_folder_is_a_cause() -> None:
         ("AttributeError", "'Recorder' object has no attribute 'Session'", None),
         ("AttributeError", "type object 'Recorder' has no attribute 'placeholder'", None),
         ("RuntimeError", "The Session graph is empty.", None),
+        ("ImportError", "cannot import name 'placeholder' from 'keras.backend' (/x/backend.py)", "tf.placeholder"),
+        ("ImportError", "cannot import name 'Session' from 'requests' (/x/requests/__init__.py)", None),
+        ("AttributeError", "module 'snowflake' has no attribute 'Session'", None),
     ],
 )
 def test_what_exceptions_say_is_gone(error: str, text: str, gone: str | None) -> None:
@@ -289,6 +294,13 @@ class TestPrecedence:
         detected = [Detected(Finding(cause, "…", cost_share=cost), detector) for cause, cost in found]
         return [item.cause for item in reported(detected, TOYS)]
 
+    @pytest.mark.parametrize(("of", "left"), [("run", ["overhead", "calls"]), ("step", ["calls"])])
+    def test_what_is_outside_of_the_steps_accounts_for_nothing_in_them(self, of: Any, left: list[str]) -> None:
+        for relation in ("explains", "replaces"):
+            toys = {"overhead": Cause(group="graph"), "calls": Cause(group="graph", **{relation: ("overhead",)})}  # type: ignore[arg-type]
+            found = [Finding("overhead", "…", cost_share=0.4), Finding("calls", "…", cost_share=0.5, of=of)]
+            assert [item.cause for item in reported([Detected(item) for item in found], toys)] == left
+
     def test_half_of_the_cost_explains_a_finding(self) -> None:
         assert self.names(("wait", 0.4), ("slow-map", 0.2)) == ["slow-map"]
         assert self.names(("wait", 0.4), ("slow-map", 0.19)) == ["wait", "slow-map"]
@@ -309,3 +321,51 @@ class TestPrecedence:
     @pytest.mark.parametrize(("detector", "left"), [("start", ["slow-read"]), ("endless", ["buffer", "slow-read"])])
     def test_one_detector_of_a_cause_can_be_named(self, detector: str, left: list[str]) -> None:
         assert self.names(("buffer", 0.5), ("slow-read", 0.5), detector=detector) == left
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "advice", "lever"),
+    [
+        ("float32[32, 4]", "float32[17, 4]", "Allow the shape to vary", "relax-shapes"),
+        ("(float32[32, 4], int32[32])", "(float32[17, 4], int32[17])", "Allow the shape to vary", "relax-shapes"),
+        ("0.1 (Python float)", "0.2 (Python float)", "Pass x as a tensor", None),
+        ("float32[4]", "float64[4]", "one dtype", None),
+        (
+            "Weakref[<weakref at 0x7f1c; to 'Config' at 0x7f1d>])",
+            "Weakref[<weakref at 0x7f2c; to 'Config' at 0x7f2d>])",
+            "the same object",
+            None,
+        ),
+    ],
+)
+def test_the_advice_for_retracing_is_for_what_changes(before: str, after: str, advice: str, lever: str | None) -> None:
+    case = sample_case()
+    function = dataclasses.replace(case.functions[0], traces=40, why=(Retrace("x", before, after, 39),))
+    tracing = Tracing(50.0, 39, 40)
+    (found,) = catalogue()["retracing"].spec.detectors[""](
+        dataclasses.replace(case, functions=(function,), evidence=(tracing,))
+    )
+    assert advice in found.fixes[0].advice
+    assert found.fixes[0].lever == lever
+    assert "0x" not in found.summary
+
+
+@pytest.mark.parametrize(
+    ("cuda", "hidden", "why", "advice"),
+    [
+        (True, "-1", "CUDA_VISIBLE_DEVICES='-1' hides it", "Unset CUDA_VISIBLE_DEVICES"),
+        (True, "", "CUDA_VISIBLE_DEVICES='' hides it", "Unset CUDA_VISIBLE_DEVICES"),
+        (True, "0", "TensorFlow could not use it", "Install the build for GPUs"),
+        (True, None, "TensorFlow could not use it", "Install the build for GPUs"),
+        (False, "-1", "this TensorFlow was built without CUDA", "Install the build for GPUs"),
+    ],
+)
+def test_a_gpu_that_is_hidden_lacks_no_build(cuda: bool, hidden: str | None, why: str, advice: str) -> None:
+    environment = {
+        "tensorflow": {"build": {"is_cuda_build": cuda}, "devices": ["/device:CPU:0"]},
+        "nvidia": {"gpus": [{"name": "NVIDIA H200"}]},
+        "variables": {} if hidden is None else {"CUDA_VISIBLE_DEVICES": hidden},
+    }
+    (found,) = catalogue()["gpu-unused"].spec.detectors[""](Case("run", environment=environment))
+    assert why in found.summary
+    assert found.fixes[0].advice.startswith(advice)

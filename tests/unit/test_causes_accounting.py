@@ -11,6 +11,7 @@ import pytest
 
 from flatout.causes import catalogue
 from flatout.causes._accounting import counted_once, listed_once, rank
+from flatout.causes._diagnosis import _verdict
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Pipeline, Program, Split, Stage, Steps, Where
 from flatout.model.evidence.program import CpuUse, KerasCall
@@ -47,6 +48,23 @@ def test_a_share_is_of_the_median_step_and_what_comes_now_and_then() -> None:
 def test_no_cause_costs_more_than_the_step() -> None:
     (one,) = queries.finding("host-sync", case_of(), "", cost_ms=1000.0, where=None)
     assert (one.cost_ms, one.cost_share) == (10.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("summary", "inside"),
+    [
+        ("Python works for 3.0 ms.", "Python works for 3.0 ms."),
+        ("XLA compiled 5 times.", "XLA compiled 5 times."),
+        ("TensorFlow took it.", "TensorFlow took it."),
+        ("A step computes.", "a step computes."),
+        ("The step waits.", "the step waits."),
+        ("`step` was traced.", "`step` was traced."),
+    ],
+)
+def test_names_keep_their_capital_in_the_verdict(summary: str, inside: str) -> None:
+    case = replace(case_of(), findings=(Finding("step-overhead", summary, cost_ms=5.0, cost_share=0.5),))
+    assert _verdict(case).startswith(f"50% of each step goes to step-overhead: {inside}")
+    assert _verdict(replace(case, steps=None)) == f"No step was seen, but {inside}"
 
 
 def test_a_place_is_listed_once() -> None:

@@ -92,3 +92,20 @@ def test_a_call_leaves_the_hook_where_it_needs_no_callback(tmp_path: Path) -> No
     assert in_a_process(hook, line(tmp_path, HOOK, 3).where) == ""
     assert in_a_process(hook, line(tmp_path, HOOK, 5).where) == ""
     assert in_a_process(hook, None) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("frame = pd.read_csv('data.csv', sep=';')\n", "frame.to_pickle('frame.pkl') once; where that file is there, "
+         "frame = pd.read_pickle('frame.pkl') instead."),
+        ("rows = pd.read_csv('data.csv').values\n", "np.savez('rows.npz', rows=rows)"),
+        ("rows = pd.read_csv('data.csv', chunksize=100)\n", ""),
+        ("frame = pd.concat([read(name) for name in names])\n", ""),
+    ],
+)  # fmt: skip
+def test_a_frame_is_not_kept_as_an_array(tmp_path: Path, text: str, said: str) -> None:
+    """Which would lose the names of its columns."""
+    found = keep(line(tmp_path, text, 1))
+    assert said in found
+    assert bool(said) == bool(found)

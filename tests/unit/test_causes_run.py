@@ -14,7 +14,7 @@ from flatout.model import queries
 from flatout.model.case import Case, Finding, Program, RunPart, RunTree, Where
 from flatout.model.evidence.graphs import RepeatedOps
 from flatout.model.evidence.program import KerasCall
-from flatout.model.evidence.steps import EagerTape, FunctionsMade, StepStack, Tracing
+from flatout.model.evidence.steps import EagerLine, EagerTape, FunctionsMade, StepStack, Tracing
 from flatout.model.location import Frame
 
 
@@ -36,6 +36,29 @@ def test_the_first_sentence_names_what_took_long_and_the_steps() -> None:
         "(4.5 s importing tensorflow), 1.4 s in 300 training steps."
     )
     assert run_sentence(dataclasses.replace(sample_case(), run=None)) == ""
+
+
+@pytest.mark.parametrize(("outside", "of"), [(True, "run"), (False, "step")])
+def test_eager_calls_after_training_cost_the_run_and_no_step(outside: bool, of: str) -> None:
+    case = case_with(RunPart("steps", "fit", 5.0, 300))
+    assert case.steps is not None
+    count = case.steps.count
+    line = EagerLine(
+        5000 / count, "model", calls=500, per_step=500 / count, outside=outside, where=Where("train.py", 9)
+    )
+    (item,) = found(dataclasses.replace(case, evidence=(line,)), "eager-calls")
+    assert item.of == of
+    assert ("outside of the steps" in item.summary) == outside
+    if outside:
+        assert item.cost_ms == pytest.approx(4000)
+        assert item.cost_share == pytest.approx(0.2)
+
+
+def test_weights_that_are_loaded_before_training_are_no_part_of_a_step() -> None:
+    case = case_with(RunPart("steps", "fit", 5.0, 300))
+    line = EagerLine(20.0, "set-weights", calls=30, per_step=0.3, outside=True, where=Where("train.py", 9))
+    assert found(dataclasses.replace(case, evidence=(line,)), "weight-copies") == []
+    assert found(dataclasses.replace(case, evidence=(dataclasses.replace(line, outside=False),)), "weight-copies")
 
 
 def test_a_costly_callback_comes_before_a_cheap_part_of_the_steps() -> None:
@@ -73,12 +96,49 @@ def test_what_every_program_has_is_no_finding(cause: str, part: RunPart) -> None
     assert found(case_with(RunPart("steps", "fit", 8.0, 300), part), cause) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "calls", "epochs", "advice"),
+    [
+        ("Model.save", 3, 3, "Save weights alone (save_weights), and every few minutes"),
+        ("Model.save", 1, 3, "Save weights alone where"),
+        ("Model.save_weights", 1, 3, "Write them to a fast local disk"),
+        ("Model.save", 300, 3, "Save every thousandth step or once an epoch, not 300 times"),
+        ("Model.save", 100, 100, "Save weights alone (save_weights), and every few minutes"),
+    ],
+)
+def test_the_advice_for_checkpoints_is_not_what_the_program_does(
+    name: str, calls: int, epochs: int, advice: str
+) -> None:
+    case = case_with(RunPart("steps", "fit", 5.0, 300), RunPart("checkpoint", name, 9.0, calls))
+    assert case.run is not None
+    (item,) = found(dataclasses.replace(case, run=dataclasses.replace(case.run, epochs=epochs)), "checkpoint-bound")
+    assert item.fixes[-1].advice.startswith(advice)
+
+
+def test_what_is_done_once_for_a_fit_cannot_be_done_every_few_epochs() -> None:
+    (item,) = found(case_with(RunPart("callback", "Draw.on_train_end", 9.0, 1)), "slow-callback")
+    assert "epochs" not in item.fixes[-1].advice
+    (item,) = found(case_with(RunPart("callback", "Time_batch_and_train_loop.on_epoch_end", 9.0, 3)), "slow-callback")
+    assert item.fixes[-1].advice.startswith("Do this every few epochs")
+
+
 def test_an_exit_is_long_only_against_what_the_import_took() -> None:
     slow_machine = case_with(RunPart("exit", "", 8.0), seconds=40.0)
     assert found(slow_machine, "late-exit") == []
     lines = (RunPart("line", "", 6.0, where=Where("train.py", 3)),)
     (item,) = found(case_with(RunPart("exit", "", 8.0, parts=lines), seconds=40.0), "late-exit")
     assert item.where == Where("train.py", 3)
+
+
+@pytest.mark.parametrize(("value", "words"), [(6.0, "most of it"), (4.0, "the largest part of it")])
+def test_a_line_with_less_than_half_is_not_told_as_most(tmp_path: Path, value: float, words: str) -> None:
+    program = str(tmp_path / "train.py")
+    line = RunPart("line", "", value, where=Where(program, 3))
+    others = tuple(RunPart("line", "", (9.0 - value) / 2, where=Where(program, number)) for number in (2, 4))
+    (between,) = found(in_loop(tmp_path, RunPart("program", "", 9.0, parts=(line, *others))), "between-epochs")
+    (exit_of,) = found(case_with(RunPart("exit", "", 10.0, parts=(line,))), "late-exit")
+    (start,) = found(case_with(RunPart("before", "", 10.0, parts=(line,))), "slow-start")
+    assert all(words in item.summary.lower() for item in (exit_of, start, between))
 
 
 def test_traces_are_long_only_against_what_the_import_took() -> None:
@@ -196,6 +256,34 @@ def test_a_policy_that_plays_between_epochs_is_part_of_the_training(tmp_path: Pa
     for package, expected in (("tensorflow", 0), ("keras", 0), ("matplotlib", 1)):
         line = RunPart("line", package, 9.0, where=Where(str(tmp_path / "train.py"), 2))
         assert len(found(in_loop(tmp_path, RunPart("program", "", 9.0, parts=(line,))), "between-epochs")) == expected
+
+
+VALIDATION = """\
+def validate():
+    for batch in test:
+        check(batch)
+
+
+for epoch in range(3):
+    for batch in data:
+        step(batch)
+    {inside}
+{after}
+"""
+
+
+@pytest.mark.parametrize(("inside", "after", "expected"), [("validate()", "", 1), ("pass", "validate()", 0)])
+def test_a_loop_of_validation_is_repeated_with_the_epochs(
+    tmp_path: Path, inside: str, after: str, expected: int
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(VALIDATION.format(inside=inside, after=after))
+    step, check, call = (Where(str(program), line) for line in (8, 3, 9 if inside == "validate()" else 10))
+    line = RunPart("line", "tensorflow", 6.0, where=check, via=(call,))
+    part = RunPart("validation", "loop", 6.0, where=Where(str(program), 2), parts=(line,))
+    case = case_with(RunPart("steps", "train-function", 5.0, 300), part)
+    stack = StepStack("train-function", (Frame(str(program), 8, "<module>", 1),), where=step)
+    assert len(found(dataclasses.replace(case, evidence=(stack,)), "validation-bound")) == expected
 
 
 def test_the_first_step_of_an_eager_loop_is_no_start(tmp_path: Path) -> None:

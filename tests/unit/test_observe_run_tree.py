@@ -246,6 +246,40 @@ def test_what_flatout_does_inside_of_a_callback_is_taken_out_of_all_around_it(tm
     assert (part.seconds, part.parts[0].seconds) == (3.0, 2.0)
 
 
+@pytest.mark.parametrize("steps_per_call", [1, 8])
+def test_the_first_batch_of_an_epoch_counts_as_all_of_its_steps(tmp_path: Path, steps_per_call: int) -> None:
+    """Five epochs of four calls, 0.1 s each; nothing but the first call lies at the beginning of an epoch."""
+    ends = [11.0 + 0.1 * number for number in range(1, 21)]
+    rows = [[0.0, steps_per_call, end - 0.1, end, 0.0, 0.0, 0.0, 0.0] for end in ends]
+    epochs = [{"number": number, "at": 11.0 + 0.4 * number - 0.001} for number in range(5)]
+    spans = [
+        [1, 0, "fit", "fit", "/x/train.py", 9, 1, 2.0],
+        [2, 1, "epoch-start", "fit", "/x/train.py", 9, 5, 0.5],
+        [3, 1, "steps", "fit", "/x/train.py", 9, 5, 1.5],
+    ]
+    recording = recording_of(tmp_path, spans, [], epoch=epochs)
+    stream = steps.Stream(0, "fit", "fit", [], {}, np.array(rows), 20 * steps_per_call)
+    tree = run_tree.read(recording, stream, [stream], steps.measure(recording, stream))
+    assert tree is not None
+    assert tree.seconds_of("steps") == pytest.approx(2.0)
+    assert tree.seconds_of("epoch-start") == pytest.approx(0.0, abs=1e-6)
+
+
+def test_the_tree_adds_up_where_two_functions_are_called_first_at_the_start_of_an_epoch(tmp_path: Path) -> None:
+    """Ten epochs begin with 0.2 s of the iterator each; two of them trace, 0.1 and 0.9 s, and have it inside."""
+    spans = [
+        [1, 0, "fit", "fit", "/x/train.py", 9, 1, 4.0],
+        [2, 1, "epoch-start", "fit", "/x/train.py", 9, 10, 2.6],
+        [3, 2, "first-call", "small", "", 0, 1, 0.1],
+        [4, 2, "first-call", "large", "", 0, 1, 0.9],
+    ]
+    tree = run_tree.read(recording_of(tmp_path, spans, []), None, [], None)
+    assert tree is not None
+    assert sum(part.seconds for part in tree.parts) == pytest.approx(tree.seconds)
+    assert tree.seconds_of("tracing") == pytest.approx(0.7)
+    assert tree.seconds_of("epoch-start") == pytest.approx(1.6 + 1.4 + 0.3)
+
+
 def test_a_loop_beside_that_of_the_steps_is_validation(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(PROGRAM)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import sys
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -11,13 +14,17 @@ import pytest
 
 from flatout.model.case import Program
 from flatout.model.evidence.program import CpuUse
-from flatout.model.evidence.steps import LineTime
-from flatout.observe.reading import steps
+from flatout.model.evidence.steps import EagerLine, LineTime
+from flatout.observe.eager_lines import EagerLines
+from flatout.observe.observer import Observer
+from flatout.observe.reading import step_summary, steps
 from flatout.observe.reading.evidence import host
 from flatout.observe.reading.evidence.program import undisturbed
 from flatout.observe.reading.notes import _on_the_end, on_other_processes
 from flatout.observe.reading.recording import Recording, load
 from flatout.observe.reading.steps import Measured, Stream
+from flatout.observe.recorder import Recorder
+from flatout.observe.settings import ObserveSettings
 
 Row = tuple[float, ...]
 
@@ -138,6 +145,20 @@ def test_a_call_of_many_steps_counts_as_many() -> None:
     assert found.warmup == 8
 
 
+def test_the_late_first_call_of_an_epoch_is_late_by_all_of_its_steps() -> None:
+    """Calls of eight steps take 0.8 s, the first of each epoch 2.4 s: 1.6 s more, of which half is allowed."""
+    rows, epochs, end = [], [], 0.0
+    for number in range(10):
+        epochs.append({"number": number, "at": end + 0.001})
+        for call in range(4):
+            took = 2.4 if call == 0 else 0.8
+            rows.append((0, 8, end, end + took, 0.0, 0.0, 0.0, 0.0))
+            end += took
+    given = recording({0: "fit"}, rows, epoch=epochs)
+    (start,) = host.epoch_starts(given, measured(given))
+    assert start.ms * start.steps == pytest.approx(start.epochs * 800)
+
+
 def test_more_steps_may_have_been_counted_than_kept() -> None:
     given = recording({0: "fit"}, ticks(0, 20), stream_count=[{"id": 0, "count": 10}, {"id": 0, "count": 5000}])
     assert measured(given).count == 5000
@@ -238,6 +259,52 @@ def test_lines_that_are_no_facts_are_counted(tmp_path: Path) -> None:
 def test_no_recording_at_all(tmp_path: Path) -> None:
     found = load(tmp_path)
     assert (found.started, found.facts, found.ticks.shape) == (False, {}, (0, 8))
+
+
+def eager_line(at: list[float], count: int = 0) -> EagerLine:
+    """A line with eight calls between these times, in a program whose twenty steps take from 0.05 to 2.0."""
+    row = ["train.py", 3, "play", 1, 8, 0.8, *at]
+    given = recording(
+        {0: "fit"}, ticks(0, 20), stream_count=[{"id": 0, "count": count}], eager_lines=[{"of": "model", "rows": [row]}]
+    )
+    (found,) = host.eager_lines(given, measured(given))
+    return found
+
+
+def test_eager_calls_before_and_after_the_steps_are_told_apart() -> None:
+    assert [eager_line(at).outside for at in ([-9.0, 0.04], [2.0, 9.0], [-1.0, 1.0], [1.0, 9.0])] == [
+        *(True, True),
+        *(False, False),
+    ]
+    assert not eager_line([]).outside, "older recordings do not have the times"
+    assert not eager_line([2.0, 9.0], count=500).outside, "the later steps have no rows"
+
+
+def test_ticks_of_several_threads_are_put_in_order() -> None:
+    """Two threads predict: what one of them has put down late has ended before what the other put down."""
+    rows = ticks(0, 20)
+    rows[18], rows[19] = rows[19], rows[18]
+    given = dataclasses.replace(recording({0: "predict"}, rows), ticks=np.array(rows))
+    found = measured(given)
+    assert found.time.min() > 0
+    samples = [[30, [["train.py", 9, "f", 1]], [], False, [1.95, 1.99]]]
+    given.facts["samples"] = [{"rows": samples}]
+    assert host.samples(given, found)
+
+
+def test_steps_that_took_no_time_have_no_trend() -> None:
+    found = measured(recording({0: "session"}, ticks(0, 40, period=0.0, own=0.0)))
+    assert step_summary.summarize(Recording(Path()), found, None, {}).trend == 0.0
+
+
+def test_lines_of_eager_calls_have_their_first_and_last_moment(tmp_path: Path) -> None:
+    lines = EagerLines(Observer(Recorder(str(tmp_path)), ObserveSettings(trace=False)), "model")
+    began = perf_counter()
+    for _ in range(3):
+        lines.add(sys._getframe(), 0.0)
+    ((calls, _, first, last),) = lines.rows.values()
+    assert calls == 3
+    assert began <= first < last <= perf_counter()
 
 
 def test_a_fit_for_each_batch_is_a_step_from_end_to_end() -> None:

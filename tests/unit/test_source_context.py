@@ -248,3 +248,14 @@ def test_a_tape_before_the_loop_is_another_ones(tmp_path: Path) -> None:
         "tape.gradient(loss, weights)\n"
     )
     assert [context.tape_line(str(file), line) for line in (3, 5, 8, 9)] == [2, None, 6, 6]
+
+
+def test_lines_are_counted_as_python_counts_them(tmp_path: Path) -> None:
+    """A form feed between sections, as older sources have it, and a separator in a string end no line."""
+    program = tmp_path / "train.py"
+    program.write_bytes("import a\r\n\x0c\r\nmark = '\u2028\x1c'\r\nfor batch in data:\r\n    step(batch)\r\n".encode())
+    found = context.where(str(program), 5)
+    assert found is not None
+    assert found.code == "step(batch)"
+    assert [loop.line for loop in context.loops(str(program))] == [4]
+    assert len(context.lines(str(program))) == 5

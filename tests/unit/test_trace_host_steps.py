@@ -159,7 +159,9 @@ def test_with_an_accelerator_its_kernels_are_the_compute(tmp_path: Path) -> None
     assert (parts["compute"], parts["copy"], parts["idle"], parts["python"]) == ([40], [10], [30], [20])
 
 
-@pytest.mark.parametrize("marks", [[], [mark(0, 0)], [mark(3, 0), mark(3, 100)], [event("train", 0, 9)]])
+@pytest.mark.parametrize(
+    "marks", [[], [mark(0, 0)], [mark(3, 0), mark(3, 100)], [mark(0, 5), mark(1, 5)], [event("train", 0, 9)]]
+)
 def test_without_two_marks_there_are_no_steps(marks: list[Event], tmp_path: Path) -> None:
     assert split(tmp_path, host([*marks, event("x:MatMul", 5, 5)])) is None
 

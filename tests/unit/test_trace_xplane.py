@@ -45,6 +45,13 @@ def test_events_are_columns_with_picosecond_precision() -> None:
     assert trace.planes[1].lines[0].start_ns.tolist() == [4001]
 
 
+def test_a_line_whose_damaged_start_lies_ages_away_can_be_read() -> None:
+    near, far = (plane("/host:CPU", {"main": [("work", 0, 1, {})]}, timestamp_ns=at) for at in (1000, 1 << 62))
+    trace = load(space(near, far))
+    starts = [int(item.lines[0].start_ps[0]) for item in trace.planes]
+    assert starts[1] > starts[0] >= 0
+
+
 def test_stats_of_every_kind_come_back() -> None:
     host = load(sample()).planes[0]
     line = host.lines[0]

@@ -20,6 +20,10 @@ OBJECTS = re.compile(
     r"\b(tf|keras|tf_keras|models?|layers?|ds|datasets?|\w+_ds|loader|generator)\b|\b[A-Z]\w*[a-z]\w*\("
 )
 """In a statement: it makes models, datasets or objects of classes, or may make some."""
+PANDAS = re.compile(r"\b(pd|pandas)\.")
+READS_FRAME = re.compile(r"(pd|pandas)\.read_(csv|table|fwf|excel|json|sql|sql_query|xml)")
+OTHER_THAN_FRAME = ("chunksize", "iterator", "sheet_name", "typ")
+"""Arguments with which they may return something else."""
 LONGEST = 60
 """Characters of a call that is told as it is."""
 
@@ -33,7 +37,7 @@ def keep(line: RunPart) -> str:
             continue
         names = _made(statement)
         if names and len(names) <= MOST_NAMES and not OBJECTS.search(ast.unparse(statement)):
-            return _kept(place, names)
+            return _kept_frame(place, names, statement) if _is_of_pandas(statement) else _kept(place, names)
         if isinstance(statement, (ast.For, ast.While)):
             break  # from here on it is one piece at a time
     return ""
@@ -46,6 +50,26 @@ def _kept(place: Where, names: list[str]) -> str:
         f"Keep {_listed(names)} ({spot(place)}) in a file: np.savez('{file}', {given}) once; where that file is there, "
         f"kept = np.load('{file}') and {', '.join(names)} = {back} instead. What is no array takes pickle. Delete the "
         "file when the data change."
+    )
+
+
+def _is_of_pandas(statement: ast.stmt) -> bool:
+    """Whether a statement makes a frame, or may make one; a file of arrays holds no names of columns."""
+    written = ast.unparse(statement)
+    return PANDAS.search(written) is not None and not written.endswith((".values", ".to_numpy()"))
+
+
+def _kept_frame(place: Where, names: list[str], statement: ast.stmt) -> str:
+    """Empty where it is not plain that there is one frame."""
+    call = statement.value if isinstance(statement, ast.Assign) else None
+    reads = READS_FRAME.fullmatch(ast.unparse(call.func)) if isinstance(call, ast.Call) else None
+    given = {keyword.arg for keyword in call.keywords} if isinstance(call, ast.Call) else set()
+    if reads is None or len(names) != 1 or None in given or given & set(OTHER_THAN_FRAME):
+        return ""
+    name, file = names[0], f"{names[0]}.pkl"
+    return (
+        f"Keep {name} ({spot(place)}) in a file: {name}.to_pickle('{file}') once; where that file is there, "
+        f"{name} = {reads[1]}.read_pickle('{file}') instead. Delete the file when the data change."
     )
 
 

@@ -15,6 +15,8 @@ from flatout.model import queries
 from flatout.model.case import Case, Finding, Note
 
 FEWEST_STEPS = 5
+NAMES = ("Python", "Keras")
+"""That begin a summary and keep their capital inside of a sentence."""
 MOSTLY_STEPS = 0.5
 """Share of the run below which it is said how little of it the steps are."""
 
@@ -44,7 +46,7 @@ def _verdict(case: Case) -> str:
     without_cost = [item for item in case.findings if item.cost_share is None]
     if case.steps is None:
         if case.findings:
-            return f"No step was seen, but {case.findings[0].summary[0].lower()}{case.findings[0].summary[1:]}"
+            return f"No step was seen, but {_lower(case.findings[0].summary)}"
         if case.program.error:
             kind = re.split(r"[: ]", case.program.error, maxsplit=1)[0]
             return f"The program failed before its first step ({kind}), so nothing can be said about its speed."
@@ -94,4 +96,6 @@ def _share_of(case: Case, part: str) -> float | None:
 
 
 def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:] if text[:2] != text[:2].upper() else text
+    """Inside of a sentence; names keep their capital."""
+    first = text.split(" ", 1)[0]
+    return text if first in NAMES or first[1:] != first[1:].lower() else text[:1].lower() + text[1:]

@@ -53,7 +53,7 @@ def _without_replaced(detected: Sequence[Detected], causes: Mapping[str, Cause])
         if not any(
             other.cost_share >= WORTH and item.is_named_in(causes[other.cause].replaces)
             for other in kept
-            if other.cause != item.cause
+            if other.cause != item.cause and _may_account(other, item, causes)
         ):
             kept.append(item)
     return [item for item in detected if item in kept]
@@ -66,5 +66,16 @@ def _replaced_by(causes: Mapping[str, Cause]) -> dict[str, list[str]]:
 
 
 def _is_explained(item: Detected, detected: Sequence[Detected], causes: Mapping[str, Cause]) -> bool:
-    explained = sum(other.cost_share for other in detected if item.is_named_in(causes[other.cause].explains))
+    explained = sum(
+        other.cost_share
+        for other in detected
+        if item.is_named_in(causes[other.cause].explains) and _may_account(other, item, causes)
+    )
     return explained > 0 and explained >= MOST * item.cost_share
+
+
+def _may_account(other: Detected, item: Detected, causes: Mapping[str, Cause]) -> bool:
+    """What costs the run outside of its steps is no reason for what a step costs. But the beginnings of epochs, where
+    the input is waited for, are told as a part of both."""
+    outside = other.finding.of == "run" and item.finding.of == "step"
+    return not outside or causes[other.cause].group == "input"

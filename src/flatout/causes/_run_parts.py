@@ -81,6 +81,11 @@ def busiest(part: RunPart) -> Where | None:
     return found[0].where if found and found[0].seconds >= 0.25 * part.seconds else None
 
 
+def most_of(value: float, whole: float) -> str:
+    """How a line that has so much of a part is told: the one that has most may have less than half."""
+    return "most of it" if value >= 0.5 * whole else "the largest part of it"
+
+
 def mostly(part: RunPart) -> str:
     """` Most of it is at train.py:15.`"""
     line = busiest(part)

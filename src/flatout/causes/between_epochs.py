@@ -43,6 +43,7 @@ from flatout.causes._run_parts import (
     draw_figures,
     each,
     lines_between_epochs,
+    most_of,
     of_run,
     seconds,
     spot,
@@ -102,7 +103,8 @@ def lines(case: Case) -> Iterator[Finding]:
         yield from of_run(
             "between-epochs",
             case,
-            f"The program worked for {seconds(whole)} between epochs, most of it at {spot(found[0].where)}.",
+            f"The program worked for {seconds(whole)} between epochs, {most_of(found[0].seconds, whole)} at "
+            f"{spot(found[0].where)}.",
             whole,
             found[0].where,
             [

@@ -66,7 +66,8 @@ def in_run(case: Case) -> Iterator[Finding]:
     yield from queries.finding(
         "cast-churn",
         case,
-        f"{sum(op.count for op in casts):.0f} casts a step convert between types, on {len(by_line)} line(s).",
+        f"{sum(op.count for op in casts):.0f} casts a step convert between types, "
+        f"on {queries.counted(len(by_line), 'line')}.",
         cost_ms=cost,
         where=where,
         evidence=[queries.number("casts", cost, "ms", "of a step goes into Cast ops", "trace")],

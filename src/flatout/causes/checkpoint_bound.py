@@ -65,14 +65,17 @@ def _beside(part: RunPart) -> list[Fix]:
 
 def _advice(case: Case, part: RunPart) -> str:
     steps = case.steps.count if case.steps is not None else 0
-    if steps and part.count >= OFTEN * steps:
+    epochs = case.run.epochs if case.run is not None else 0
+    if steps and part.count >= OFTEN * steps and part.count > max(epochs, 1):
         return f"Save every thousandth step or once an epoch, not {part.count:,} times in {steps:,} steps."
     if part.name.startswith("ModelCheckpoint"):
         return "Give ModelCheckpoint save_weights_only=True, and a save_freq of more steps."
-    if part.name.endswith(".save") and "Model" in part.name:
-        return "Save weights alone (save_weights), and every few minutes rather than every epoch."
+    if part.count == 1 and part.name.endswith(".save_weights"):
+        return "Write them to a fast local disk, and copy them from there when the program is done."
     if part.count == 1:
         return "Save weights alone where the graph and the optimizer's state are not needed."
+    if part.name.endswith(".save") and "Model" in part.name:
+        return "Save weights alone (save_weights), and every few minutes rather than every epoch."
     if "Checkpoint" in part.name:
         return "Save every few minutes, or in the background: CheckpointOptions(enable_async=True)."
     return "Save every few minutes rather than every epoch."

@@ -57,7 +57,8 @@ def in_run(case: Case) -> Iterator[Finding]:
     yield from queries.finding(
         "cpu-fallback",
         case,
-        f"{count} ops ask for {', '.join(asked)}, which is not there; soft placement ran them elsewhere, silently.",
+        f"Soft placement ran {queries.counted(count, 'op')} elsewhere, silently: no {', '.join(asked)} is there, as "
+        "the program asks for.",
         cost_ms=None,
         where=next((item.where for item in case.placement.fallbacks if item.where), None),
         evidence=case.placement.fallbacks[:3],

@@ -64,11 +64,12 @@ def in_run(case: Case) -> Iterator[Finding]:
         if item.of != "model" or not queries.is_often(case, item.calls):
             continue
         each = item.ms / item.per_step
-        yield from queries.finding(
+        when = f"{item.calls:,} times outside of the steps" if item.outside else queries.times_a_step(item.per_step)
+        found = queries.finding(
             "eager-calls",
             case,
-            f"A model is called eagerly, {item.per_step:.3g} times a step: Python dispatches its ops one by one.",
-            cost_ms=item.ms * DISPATCH,
+            f"A model is called eagerly, {when}: Python dispatches its ops one by one.",
+            cost_ms=None if item.outside else item.ms * DISPATCH,
             where=item.where,
             evidence=[queries.number("call", each, "ms", "per call", "hook")],
             fixes=[
@@ -81,6 +82,8 @@ def in_run(case: Case) -> Iterator[Finding]:
             confidence="medium",
             estimate="an estimate: 80 % of the calls",
         )
+        total = each * item.calls * DISPATCH
+        yield from queries.outside_steps(case, found, total) if item.outside else found
     yield from _metrics(case)
 
 

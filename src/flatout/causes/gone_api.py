@@ -92,6 +92,10 @@ GONE = {
 _OF_AN_OBJECT = re.compile(r"object (?:'\w+' )?has no attribute")
 """Says that an instance lacks it, perhaps of a class of the program's own; all but methods of models are in modules."""
 
+_OF_A_MODULE = re.compile(r"(?:\bmodule|\bfrom) '(\w+)")
+"""Names the package that lacks it."""
+_PACKAGES = ("tensorflow", "keras", "tf_keras")
+
 
 def in_run(case: Case) -> Iterator[Finding]:
     for item in case.evidence_of(ProgramError):
@@ -103,6 +107,9 @@ def in_run(case: Case) -> Iterator[Finding]:
             "ValueError",
             "RuntimeError",
         ):
+            continue
+        package = _OF_A_MODULE.search(item.note)
+        if package is not None and package.group(1) not in _PACKAGES:
             continue
         for said, (gone, instead) in GONE.items():
             of_an_object = _OF_AN_OBJECT.search(item.note) and not gone.startswith("Model.")

@@ -48,6 +48,9 @@ from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
 from flatout.source.analysis.syntax import constant
 
+HIDES_ALL = ("", "-1")
+"""Values of CUDA_VISIBLE_DEVICES."""
+
 
 def in_run(case: Case) -> Iterator[Finding]:
     tensorflow = case.environment.get("tensorflow") or {}
@@ -56,7 +59,12 @@ def in_run(case: Case) -> Iterator[Finding]:
     if not devices or not present or any("GPU" in name for name in devices):
         return
     built = (tensorflow.get("build") or {}).get("is_cuda_build")
+    hidden = (case.environment.get("variables") or {}).get("CUDA_VISIBLE_DEVICES")
     why = "this TensorFlow was built without CUDA" if built is False else "TensorFlow could not use it"
+    advice = 'Install the build for GPUs: pip install "flatout[gpu]"; `flatout env` says what does not match.'
+    if built is not False and hidden is not None and str(hidden).strip() in HIDES_ALL:
+        why = f"CUDA_VISIBLE_DEVICES={hidden!r} hides it"
+        advice = "Unset CUDA_VISIBLE_DEVICES, if that was for a test."
     yield from queries.finding(
         "gpu-unused",
         case,
@@ -64,7 +72,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         cost_ms=None,
         where=None,
         evidence=[],
-        fixes=[Fix('Install the build for GPUs: pip install "flatout[gpu]"; `flatout env` says what does not match.')],
+        fixes=[Fix(advice)],
         estimate="not measured: nothing ran on the GPU",
     )
 

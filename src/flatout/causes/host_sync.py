@@ -82,7 +82,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         yield from queries.finding(
             "host-sync",
             case,
-            f"Values are pulled from TensorFlow into Python {calls:.0f} times a step"
+            f"Values are pulled from TensorFlow into Python {queries.times_a_step(calls)}"
             + (f", on {len(items)} lines" if len(items) > 1 else "")
             + "; each pull waits for the device and copies."
             + (" Python then works on them while nothing computes." if work > waiting else ""),

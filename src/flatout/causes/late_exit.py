@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flatout.causes._run_parts import busiest, of_run, seconds, spot
+from flatout.causes._run_parts import busiest, most_of, of_run, seconds, spot
 from flatout.causes._spec import Cause
 from flatout.model.case import Case, Finding, Fix, RunPart
 
@@ -66,7 +66,8 @@ def in_run(case: Case) -> Iterator[Finding]:
 def _reason(part: RunPart) -> tuple[str, str]:
     line = busiest(part)
     if line is not None:
-        return f", most of it at {spot(line)}", "Do this before the end of the program, beside training, or not at all."
+        most = most_of(part.lines()[0].seconds, part.seconds)
+        return f", {most} at {spot(line)}", "Do this before the end of the program, beside training, or not at all."
     if any(one.name == "threading" and one.seconds >= 0.25 * part.seconds for one in part.parts):
         return ": it waited for a thread", "Make the thread a daemon, or tell it to end before the last line."
     return ", in freeing what it held", "Close sessions, pools and files where they are done with; end with os._exit."

@@ -41,11 +41,12 @@ twice by design. `for i in tf.range(n)` is one loop in one graph and does not re
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from flatout.causes._spec import Cause
 from flatout.model import queries
-from flatout.model.case import Case, Finding, Fix, Function
+from flatout.model.case import Case, Finding, Fix, Function, Retrace
 from flatout.model.evidence.graphs import XlaCompile
 from flatout.source.analysis import datasets, loops
 from flatout.source.analysis.patterns import Match, pattern
@@ -56,6 +57,9 @@ from flatout.source.repairs import Repair, Wrap
 
 FEW = 3
 """Retraces that every program may have: a short last batch, training and evaluation."""
+_OBJECT = "Weakref["
+"""How TensorFlow writes an argument that is neither a tensor nor a plain value: it is known by its address alone."""
+_DTYPE = re.compile(r"(\w+)\[")
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -67,29 +71,41 @@ def in_run(case: Case) -> Iterator[Finding]:
     cost = queries.tracing_ms(case)
     for function in retraced:
         why = function.why[0]
-        python = "(Python" in why.after
         yield from queries.finding(
             "retracing",
             case,
             f"{function.name} was traced {function.traces} times{_in_calls(function)}, because its argument "
-            f"{why.argument} changes ({_short(why.before)} → {_short(why.after)}).",
+            f"{why.argument} changes ({_change(why)}).",
             cost_ms=cost * _retraces(function) / total,
             where=why.where or function.where,
             evidence=[
                 queries.number("tracing", cost, "ms", "per step, spent tracing", "hook"),
                 queries.number("traces", function.traces, "traces", f"in {function.calls} calls", "hook"),
             ],
-            fixes=[
-                Fix(f"Pass {why.argument} as a tensor, or keep it in a tf.Variable.")
-                if python
-                else Fix(
-                    "Allow the shape to vary: reduce_retracing=True, or an input_signature with None.",
-                    lever="relax-shapes",
-                    equivalence="reassociated",
-                )
-            ],
+            fixes=[_fix(why)],
             estimate="measured by hooks on tracing",
         )
+
+
+def _fix(why: Retrace) -> Fix:
+    if "(Python" in why.after:
+        return Fix(f"Pass {why.argument} as a tensor, or keep it in a tf.Variable.")
+    if _OBJECT in why.after:
+        return Fix(f"Pass the same object as {why.argument} each time, and what differs as tensors.")
+    before, after = (_DTYPE.findall(text) for text in (why.before, why.after))
+    if before != after and len(before) == len(after):
+        return Fix(f"Give {why.argument} one dtype in all calls: cast it before the call.", equivalence="precision")
+    return Fix(
+        "Allow the shape to vary: reduce_retracing=True, or an input_signature with None.",
+        lever="relax-shapes",
+        equivalence="reassociated",
+    )
+
+
+def _change(why: Retrace) -> str:
+    if _OBJECT in why.before and _OBJECT in why.after:
+        return "an object → another one"  # nothing but their addresses is known of them
+    return f"{_short(why.before)} → {_short(why.after)}"
 
 
 def _in_calls(function: Function) -> str:

@@ -63,7 +63,8 @@ def in_run(case: Case) -> Iterator[Finding]:
     yield from queries.finding(
         "short-recurrence",
         case,
-        f"{len(layers)} recurrent layer(s) run as a loop in the graph, over {longest.steps} time steps at most.",
+        f"A loop in the graph computes {queries.counted(len(layers), 'recurrent layer')}, over {longest.steps} "
+        "time steps at most.",
         cost_ms=cost,
         where=longest.where,
         evidence=[

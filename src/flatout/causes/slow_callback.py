@@ -83,17 +83,20 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 
 def _advice(part: RunPart) -> str:
-    if "_batch_" in part.name:
+    hook = part.name.rpartition(".")[2]
+    if "_batch_" in hook:
         return (
             "Move this work to on_epoch_end, or do it every hundredth batch: a hook of batches also keeps Keras from "
             "dispatching them ahead."
         )
     if part.name.endswith((".before_run", ".after_run")):
         return "Do this every hundredth run of the session: a SecondOrStepTimer says when."
+    if hook in ("on_train_begin", "on_train_end"):
+        return "Do this on fewer samples, or in a process of its own: it is done once for each fit."
     line = next(iter(part.lines()), None)
     places = [*line.via, line.where] if line is not None else []
     elsewhere = next((text for place in places if (text := in_a_process(part.where, place))), "")
-    seldom = every_few_epochs(part.where) if "_epoch_" in part.name else ""
+    seldom = every_few_epochs(part.where) if "_epoch_" in hook else ""
     if elsewhere:
         first = f"Do this every few epochs (`{seldom}`)" if seldom else "Do this every few epochs"
         return f"{first}, or in a process of its own while training goes on: {elsewhere}"

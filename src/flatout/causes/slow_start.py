@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from flatout.causes._by_hand import keep
-from flatout.causes._run_parts import LIBRARIES, busiest, is_beside_steps, of_run, seconds, spot
+from flatout.causes._run_parts import LIBRARIES, busiest, is_beside_steps, most_of, of_run, seconds, spot
 from flatout.causes._spec import Cause
 from flatout.model.case import Case, Finding, Fix, RunPart
 from flatout.model.evidence.job import RankOf
@@ -56,7 +56,10 @@ def lines(case: Case) -> Iterator[Finding]:
         if not _is_long(case, part.seconds):
             continue
         where = busiest(part)
-        most = f" Most of it, {seconds(part.lines()[0].seconds)}, is at {spot(where)}." if where is not None else ""
+        most = ""
+        if where is not None:
+            value = part.lines()[0].seconds
+            most = f" {most_of(value, part.seconds).capitalize()}, {seconds(value)}, is at {spot(where)}."
         yield from of_run(
             "slow-start",
             case,

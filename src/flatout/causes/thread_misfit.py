@@ -63,7 +63,7 @@ def in_run(case: Case) -> Iterator[Finding]:
     yield from queries.finding(
         "thread-misfit",
         case,
-        f"Ops may use {intra} thread(s) on a machine with {available} cores.",
+        f"Ops may use {queries.counted(intra, 'thread')} on a machine with {queries.counted(available, 'core')}.",
         cost_ms=cost,
         where=threads[0].where if threads else None,
         evidence=[

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from flatout.causes._run_parts import busiest, each, of_run, seconds
+from flatout.causes._run_parts import busiest, each, is_beside_steps, of_run, seconds
 from flatout.causes._spec import Cause
 from flatout.model.case import Case, Finding, Fix, RunPart
 
@@ -43,7 +43,7 @@ OF_TRAINING = 0.5
 def in_run(case: Case) -> Iterator[Finding]:
     if case.run is None:
         return
-    parts = [part for part in case.run.of("validation") if _is_repeated(part)]
+    parts = [part for part in case.run.of("validation") if _is_repeated(case, part)]
     steps = case.run.seconds_of("steps")
     whole = sum(part.seconds for part in parts)
     if not parts or not steps or whole < OF_TRAINING * steps:
@@ -60,9 +60,11 @@ def in_run(case: Case) -> Iterator[Finding]:
     )
 
 
-def _is_repeated(part: RunPart) -> bool:
+def _is_repeated(case: Case, part: RunPart) -> bool:
     """Part of the training: an evaluation at the end is none."""
-    return part.name in ("validation of fit", "loop") or part.count > 1
+    if part.name == "loop":
+        return any(is_beside_steps(case, one) for one in (part, *part.lines()))
+    return part.name == "validation of fit" or part.count > 1
 
 
 def _fixes(part: RunPart) -> list[Fix]:

@@ -52,7 +52,9 @@ def in_run(case: Case) -> Iterator[Finding]:
         return
     places: dict[tuple[str | None, int], list[EagerLine]] = defaultdict(list)
     for item in case.evidence_of(EagerLine):
-        if item.of in KINDS and queries.is_often(case, item.calls) and item.where is not None:
+        if item.of not in KINDS or item.outside:
+            continue  # weights that are loaded before training are no part of a step
+        if queries.is_often(case, item.calls) and item.where is not None:
             places[(item.where.file, item.first)].append(item)
     for items in places.values():
         dearest = max(items, key=lambda item: item.ms)

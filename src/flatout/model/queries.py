@@ -190,6 +190,19 @@ def number(
     return Measurement(kind, value, unit, where=where, source=source, note=note)
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 thread`, `2,000 threads`"""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def times_a_step(value: float) -> str:
+    """`once a step`, `16 times a step`, `0.5 times a step`"""
+    if 0.95 <= value < 1.05:
+        return "once a step"
+    number = f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 0.95 else f"{value:.2g}"
+    return f"{number.removesuffix('.0')} times a step"
+
+
 # ── the input ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

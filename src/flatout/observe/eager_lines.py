@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from time import perf_counter
 from types import FrameType
 from typing import Any
 
@@ -18,6 +19,7 @@ class EagerLines:
 
     def __init__(self, observer: Observer, kind: EagerKind) -> None:
         self.rows: dict[Any, list[Any]] = {}
+        """Calls, their seconds, when the first began and when the last ended."""
         self._kind = kind
         self._observer = observer
         observer.hooks.at_flush.append(self._write)
@@ -27,9 +29,11 @@ class EagerLines:
         with contextlib.suppress(Exception):  # of recursion too deep, say: that is not for the program
             found = users_code.innermost(frame, 40)
             if found is not None:
-                row = self.rows.setdefault((found.f_code, found.f_lineno), [0, 0.0])
+                now = perf_counter()
+                row = self.rows.setdefault((found.f_code, found.f_lineno), [0, 0.0, now - seconds, now])
                 row[0] += 1
                 row[1] += seconds
+                row[3] = now
 
     def _write(self) -> None:
         rows = [

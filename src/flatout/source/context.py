@@ -25,7 +25,9 @@ class Loop:
 @functools.lru_cache(maxsize=256)
 def lines(file: str) -> tuple[str, ...]:
     try:
-        return tuple(Path(file).read_text(encoding="utf-8-sig", errors="replace").splitlines())
+        text = Path(file).read_text(encoding="utf-8-sig", errors="replace")
+        # Not `splitlines`, which ends a line at a form feed and at characters of strings as well: Python does not.
+        return tuple(text.removesuffix("\n").split("\n")) if text else ()
     except ValueError:  # a name that no file can have
         return ()
     except OSError:

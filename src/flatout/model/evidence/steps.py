@@ -97,6 +97,8 @@ class EagerLine(Evidence, kind="eager-line", value="ms", unit="ms/step"):
     function: str = ""
     first: int = 0
     """The line of the `def` around it."""
+    outside: bool = field(default=False, metadata=LATER)
+    """Whether all of its calls came before the first step or after the last."""
 
 
 @record(frozen=True)

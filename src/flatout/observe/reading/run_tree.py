@@ -14,7 +14,7 @@ from flatout.model.run_tree import PartKind, RunPart, RunTree
 from flatout.observe.reading import run_strip
 from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.run_samples import Phases, Sample, lines_of, phases, samples
-from flatout.observe.reading.steps import Measured, Stream, measure
+from flatout.observe.reading.steps import Measured, Stream, first_batches, measure
 from flatout.observe.streams import TRAINING, rank_of
 from flatout.source import context
 
@@ -69,7 +69,7 @@ def read(
     root.seconds = (min(seen, last[0]) if last else seen) - woke
     iterated = [(span.file, span.line) for span in spans if span.kind == "iterator" and span.file]
     rows, found_phases = samples(fact), phases(chosen, found, iterated)
-    maker = _Maker(found_phases, list(rows.values()), measured)
+    maker = _Maker(found_phases, list(rows.values()), measured, _first_batch_seconds(recording, measured))
     maker.visit(root, None)
     maker.whole(woke - began, ended, seen, last)
     parts = maker.parts()
@@ -114,6 +114,15 @@ def _training(
     return (best, measure(recording, best)) if best is not None else (chosen, measured)
 
 
+def _first_batch_seconds(recording: Recording, measured: Measured | None) -> float:
+    """What the first batch of an epoch takes as one like the others: several steps where a call makes several."""
+    if measured is None or not len(measured.sample):
+        return 0.0
+    first = first_batches(recording, measured)
+    steps = float(np.median(measured.n[first])) if first.any() else 1.0
+    return steps * float(np.median(measured.sample))
+
+
 def _end(fact: dict[str, Any], seen: float, ended: float) -> tuple[float, float] | None:
     """When the program's last line was over, and when flatout had written what it knew; None where it was killed."""
     at, began = fact.get("at"), fact.get("began")
@@ -134,14 +143,14 @@ def _spans(fact: dict[str, Any]) -> list[Span]:
 
 
 class _Maker:
-    def __init__(self, phases: Phases, found: Sequence[Sample], measured: Measured | None) -> None:
+    def __init__(self, phases: Phases, found: Sequence[Sample], measured: Measured | None, first_batch: float) -> None:
         self.phases = phases
         self.measured = measured
         self.by_span: dict[int, list[Sample]] = defaultdict(list)
         for sample in found:
             self.by_span[sample.span].append(sample)
         self.made: dict[tuple[Any, ...], list[RunPart]] = defaultdict(list)
-        self.step = float(np.median(measured.sample)) if measured is not None and len(measured.sample) else 0.0
+        self.first_batch = first_batch
         self.loose: list[Sample] = []
         """Samples of spans that turn out to be no phase: they count as if there were none."""
 
@@ -218,22 +227,23 @@ class _Maker:
         first call of the training function is in it, so is what the iterator does at every epoch."""
         first = [child for child in span.children if child.kind == "first-call"]
         later = max(span.calls - sum(child.calls for child in first), 0)
-        steps = min(later * self.step, span.own)
+        steps = min(later * self.first_batch, span.own)
         excess = span.own - steps
         hidden = 0.0
-        if later > 1 and first:
-            hidden = min(excess / later * sum(child.calls for child in first), sum(child.own for child in first))
-            self.add(RunPart("tracing", first[0].name, 0.0))
-            key = ("tracing", _name(first[0]), _where(first[0]))
-            self._take(key, hidden)
+        for child in first if later > 1 else ():
+            part = min(excess / later * child.calls, child.own)
+            hidden += self._take(("tracing", _name(child), _where(child)), part)
         self.add(RunPart("steps", "fit", steps, 0, _where(span)))
         self.add(RunPart("epoch-start", "fit", excess + hidden, span.calls, _where(span)))
 
-    def _take(self, key: tuple[Any, ...], seconds: float) -> None:
+    def _take(self, key: tuple[Any, ...], seconds: float) -> float:
+        """How much of it could be taken out of the parts."""
+        left = seconds
         for index, part in enumerate(self.made.get(key, [])):
-            taken = min(part.seconds, seconds)
+            taken = min(part.seconds, left)
             self.made[key][index] = replace(part, seconds=part.seconds - taken)
-            seconds -= taken
+            left -= taken
+        return seconds - left
 
     def _iterator(self, span: Span) -> None:
         usual = 0.0

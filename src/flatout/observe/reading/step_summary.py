@@ -49,7 +49,8 @@ def summarize(recording: Recording, measured: Measured, split: StepSplit | None,
     if len(times) > MOST_TIMES:
         times = times[np.linspace(0, len(times) - 1, MOST_TIMES).astype(int)]
     thirds = np.array_split(sample, 3) if len(sample) >= 12 else []
-    trend = float(np.median(thirds[2]) / np.median(thirds[0]) - 1) if thirds else 0.0
+    begun = float(np.median(thirds[0])) if thirds else 0.0
+    trend = float(np.median(thirds[2])) / begun - 1 if begun > 0 else 0.0
     parts, source = _split(measured, split, median)
     opened = next((f for f in recording.all("window-open") if f["at"] == window.get("opened")), {})
     where = context.where(stack[0][0], stack[0][1], stack[0][2]) if stack else None

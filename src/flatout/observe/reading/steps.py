@@ -93,6 +93,7 @@ def streams(recording: Recording) -> list[Stream]:
     found = []
     for fact in recording.all("stream"):
         rows = recording.ticks[recording.ticks[:, 0] == fact["id"]]
+        rows = rows[np.argsort(rows[:, 3], kind="stable")]  # threads put down their ticks in any order
         seen = int(rows[:, 1].sum()) if len(rows) else 0
         found.append(
             Stream(
@@ -186,6 +187,15 @@ def measure(recording: Recording, stream: Stream) -> Measured:
         sync=deltas[:, 3],
         warmup=int(n[:warm].sum()),
     )
+
+
+def first_batches(recording: Recording, measured: Measured) -> NDArray[np.bool_]:
+    """Which ticks of `fit` are the first of an epoch; none where no epoch was seen."""
+    end = measured.stream.rows[:, 3]
+    epochs = np.array([fact["at"] for fact in recording.all("epoch")])
+    if measured.stream.kind != "fit" or not len(epochs) or not len(end):
+        return np.zeros(len(end), bool)
+    return np.concatenate(([True], np.diff(np.searchsorted(epochs, end)) > 0))
 
 
 def _traced_within(recording: Recording, start: Floats, end: Floats) -> Floats:

@@ -31,7 +31,7 @@ def read(
         found += graph.norms(graphs)
         found += host.pulls(recording, measured)
         found += host.conversions(recording, count)
-        found += host.eager_lines(recording, count)
+        found += host.eager_lines(recording, measured)
         found += host.feeds(recording, measured)
         found += host.graph_growth(recording)
         found += host.tracing(measured)

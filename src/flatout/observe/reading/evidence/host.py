@@ -26,7 +26,7 @@ from flatout.model.evidence.steps import (
 )
 from flatout.model.location import stack_of
 from flatout.observe.reading.recording import Recording
-from flatout.observe.reading.steps import Measured
+from flatout.observe.reading.steps import Measured, first_batches
 from flatout.source import context
 
 FEWEST_LOOKS = 20
@@ -52,16 +52,12 @@ def epoch_starts(recording: Recording, measured: Measured) -> list[EpochStart]:
     if chosen.sum() < 8:
         return []
     if measured.stream.kind == "fit":
-        epochs = np.array([fact["at"] for fact in recording.all("epoch")])
-        end = measured.stream.rows[:, 3]
-        first = (
-            np.concatenate(([True], np.diff(np.searchsorted(epochs, end)) > 0)) if len(epochs) else np.zeros(0, bool)
-        )
-        if not len(first):
+        first = first_batches(recording, measured)
+        if not first.any():
             return []
         # What is traced there (a function for a last, smaller batch) is no beginning of an epoch.
         own = measured.time - measured.trace / measured.n
-        excess = np.maximum(own - 2 * np.median(measured.time[chosen]), 0)[first & chosen].sum()
+        excess = (np.maximum(own - 2 * np.median(measured.time[chosen]), 0) * measured.n)[first & chosen].sum()
         epochs_seen = int((first & chosen).sum())
     else:
         typical = float(np.median(measured.input[chosen]))
@@ -119,7 +115,8 @@ def conversions(recording: Recording, count: int) -> list[Conversion]:
     ]
 
 
-def eager_lines(recording: Recording, count: int) -> list[EagerLine]:
+def eager_lines(recording: Recording, measured: Measured) -> list[EagerLine]:
+    count = measured.count
     newest = {fact["of"]: fact for fact in recording.all("eager-lines")}
     return [
         EagerLine(
@@ -129,12 +126,21 @@ def eager_lines(recording: Recording, count: int) -> list[EagerLine]:
             per_step=calls / count,
             function=function,
             first=first,
+            outside=_is_outside(measured, times),
             where=context.where(file, line, function),
             source="hook",
         )
         for kind, fact in newest.items()
-        for file, line, function, first, calls, seconds in fact["rows"]
+        for file, line, function, first, calls, seconds, *times in fact["rows"]
     ]
+
+
+def _is_outside(measured: Measured, times: list[float]) -> bool:
+    """Whether what began and ended at these times was over before the first step began, or began after the last."""
+    if len(times) != 2:
+        return False
+    rows, is_whole = measured.stream.rows, measured.n.sum() >= measured.count  # else steps were made after these rows
+    return bool(times[1] <= rows[0, 2] or (is_whole and times[0] >= rows[-1, 3]))
 
 
 def feeds(recording: Recording, measured: Measured) -> list[Feed]:
