@@ -141,6 +141,11 @@ def test_the_trend_is_shown_and_told(home: Path) -> None:
         assert max(map(len, render(all_series(home), 9, width, False).splitlines())) <= width
 
 
+def test_one_state_is_no_states(home: Path) -> None:
+    keep(home, 20.0, 1, "a" * 40)
+    assert "1 run of 1 state\n" in render(all_series(home), 9, 100, False)
+
+
 def test_the_interval_is_drawn_on_the_common_scale(home: Path) -> None:
     for seed in range(4):
         keep(home, 20.0, seed, "ab"[seed % 2] * 40)
