@@ -8,6 +8,7 @@ machine: times of different machines cannot be compared.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -113,11 +114,14 @@ def judge(
 
 
 def add_to_summary(text: str) -> None:
-    """Append to the summary of the workflow step, if this runs in GitHub Actions."""
+    """Append to the summary of the workflow step, if this runs in GitHub Actions. The result is told without it too."""
     path = os.environ.get(SUMMARY)
-    if path:
-        with open(path, "a", encoding="utf-8") as stream:
-            stream.write(text + "\n")
+    try:
+        if path:
+            with open(path, "a", encoding="utf-8") as stream:
+                stream.write(text + "\n")
+    except OSError as error:
+        sys.stderr.write(f"flatout: the summary of the step, {path}, was not written: {error.strerror}\n")
 
 
 def _judge(series: Series, baseline: str, ancestors: Sequence[str], max_regression: float) -> ProgramResult:
@@ -128,9 +132,9 @@ def _judge(series: Series, baseline: str, ancestors: Sequence[str], max_regressi
         known = ", ".join(dict.fromkeys(filter(None, (formatting.source_state(state.run) for state in earlier[-5:]))))
         return ProgramResult(
             series,
-            why=f"The history has no run of {series.title} at {baseline} on this kind of machine "
-            + f"({series.machine or 'unknown'})"
-            + (f"; it has {known}." if known else ". Run the baseline with `flatout run` first."),
+            why=f"The history has no run of {clean(series.title, 120)} at {clean(baseline, 80)} on this kind of "
+            + f"machine ({clean(series.machine, 120) or 'unknown'})"
+            + (f"; it has {clean(known, 400)}." if known else ". Run the baseline with `flatout run` first."),
         )
     others = [state.runs for state in series.states if state not in (candidate, base)]
     return ProgramResult(series, compare(base.runs, candidate.runs, max_regression, others))
