@@ -66,6 +66,29 @@ def test_what_is_none_of_these_is_refused(text: str) -> None:
         specification(text)
 
 
+def test_a_path_with_blanks_is_one_environment(tmp_path: Path) -> None:
+    python = tmp_path / "my venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    assert specification(f"{tmp_path}/my venv/") == Specification(f"{tmp_path}/my venv/", str(python))
+    quoted = specification(f"'{tmp_path}/my venv' keras==3.4")
+    assert (quoted.python, quoted.requirements) == (str(python), ("keras==3.4",))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_list_of_packages_in_the_encodings_that_pip_reads(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "all.txt").write_bytes("keras==3.1 \\\r\n    --hash=sha256:ab\r\nnumpy==2.0\r\n".encode(encoding))
+    assert specification(str(tmp_path / "all.txt")).requirements == ("keras==3.1", "numpy==2.0")
+
+
+def test_a_list_that_is_no_text_and_a_quotation_that_does_not_end_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "all.txt").write_bytes(b"keras\xff==3.1")
+    with pytest.raises(InvalidOption, match="not a text in UTF-8"):
+        specification(str(tmp_path / "all.txt"))
+    with pytest.raises(InvalidOption, match="quotation mark that is not closed"):
+        specification("it's")
+
+
 def test_what_is_there_is_asked_for_its_packages() -> None:
     found = environment(specification("."))
     assert found.version == ".".join(map(str, sys.version_info[:3]))
