@@ -111,8 +111,43 @@ def test_other_packages_are_another_environment_and_local_ones_count_their_files
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "code.py").write_text("a = 1\n")
     before = environments._key(specification(str(tmp_path)))
+    (tmp_path / "gone.py").symlink_to("nowhere")
+    assert environments._key(specification(str(tmp_path))) == before
     (tmp_path / "more.py").write_text("a = 2\n")
     assert environments._key(specification(str(tmp_path))) != before
+
+
+def test_an_environment_whose_python_is_gone_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(environments.VARIABLE, str(tmp_path))
+    made: list[Path] = []
+
+    def make(spec: Specification, directory: Path) -> None:
+        (directory / "bin").mkdir(parents=True, exist_ok=True)
+        if not made:
+            (directory / "bin" / "python").symlink_to(tmp_path / "base")
+        (directory / environments.MADE).write_text("{}")
+        made.append(directory)
+
+    def again() -> int:
+        environments.make(specification("keras==3.4"), lambda text: None)
+        return len(made)
+
+    monkeypatch.setattr(environments, "_make", make)
+    (tmp_path / "base").touch()
+    assert [again(), again()] == [1, 1]
+    (tmp_path / "base").unlink()
+    assert again() == 2
+
+
+def test_a_python_that_hangs_is_one_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexec sleep 30\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(environments, "QUESTION_SECONDS", 0.05)
+    with pytest.raises(EnvironmentNotMade, match="does not run as a Python"):
+        environment(specification(str(python)))
+    with pytest.raises(EnvironmentNotMade, match="does not run as a Python"):
+        environments._put_on_top(tmp_path, str(python))
 
 
 # ── the row and the search ───────────────────────────────────────────────────────────────────────────────────────────
