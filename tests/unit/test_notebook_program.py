@@ -70,6 +70,35 @@ def test_lines_for_the_shell_know_the_values_of_the_notebook(place: Path) -> Non
     assert program.edited(str(path), program.program_of(str(path)).read_text()) == content
 
 
+def test_paths_of_magics_are_those_of_ipython(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(place / "home"))
+    (place / "home" / "my data").mkdir(parents=True)
+    (place / "home" / "more").mkdir()
+    cells = (
+        "import os\nfolder = 'more'\n%cd '~/my data'\nprint(os.getcwd())\n%cd\n%cd $folder\nprint(os.getcwd())",
+        "%%writefile ~/made.txt\nline",
+        "print(open(os.path.expanduser('~/made.txt')).readlines())",
+    )
+    done = run(notebook(place, *cells))
+    assert done.stderr == ""
+    home = (place / "home").resolve()
+    assert done.stdout.split("\n") == [f"{home}/my data", f"{home}/more", "['line\\n']", ""]
+
+
+def test_lines_that_end_as_on_windows(place: Path) -> None:
+    cells = ("%%bash\r\nif true; then\r\n  echo from bash\r\nfi\r\n", "%matplotlib inline\r\nx = 1\r\nprint(x)\r\n")
+    path = notebook(place, *cells)
+    done = run(path)
+    assert (done.stderr, done.stdout) == ("", "from bash\n1\n")
+    assert program.edited(str(path), program.program_of(str(path)).read_bytes().decode()) == path.read_bytes()
+
+
+def test_a_shell_that_sets_values_of_the_notebook_is_ipythons(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "_has_ipython", lambda: False)
+    with pytest.raises(NotebookUnusable, match="Cell 1 has %%bash"):
+        program.program_of(str(notebook(place, "%%bash --out found\necho hi")))
+
+
 def test_an_error_names_cell_and_line_and_so_does_a_report(place: Path) -> None:
     path = notebook(place, "x = 1", "def f():\n    return 1 / 0\n", "f()")
     done = run(path)
