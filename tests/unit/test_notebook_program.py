@@ -99,6 +99,35 @@ def test_a_shell_that_sets_values_of_the_notebook_is_ipythons(place: Path, monke
         program.program_of(str(notebook(place, "%%bash --out found\necho hi")))
 
 
+@pytest.mark.parametrize("name", ["a\nimport missing.ipynb", "caf\udce9.ipynb", "two words.ipynb"])
+def test_any_name_of_a_notebook_will_do(place: Path, name: str) -> None:
+    done = run(notebook(place, "print(7)").rename(place / name))
+    assert (done.stderr, done.stdout) == ("", "7\n")
+
+
+@pytest.mark.parametrize("metadata", [None, {"kernelspec": None, "language_info": None}, {"kernelspec": "python3"}])
+def test_metadata_that_says_nothing_is_no_fault(place: Path, metadata: Any) -> None:
+    assert "print(7)" in program.program_of(str(notebook(place, "print(7)", metadata=metadata))).read_text()
+
+
+def test_a_program_is_there_whole_or_not_at_all(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = notebook(place, "print(7)")
+    whole = program.program_of(str(path))
+    content = whole.read_text()
+    whole.unlink()
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.fsync", killed)
+    with pytest.raises(KeyboardInterrupt):
+        program.program_of(str(path))
+    assert not whole.exists()
+    monkeypatch.undo()
+    monkeypatch.chdir(place.parent / "work")
+    assert program.program_of(str(path)).read_text() == content
+
+
 def test_an_error_names_cell_and_line_and_so_does_a_report(place: Path) -> None:
     path = notebook(place, "x = 1", "def f():\n    return 1 / 0\n", "f()")
     done = run(path)

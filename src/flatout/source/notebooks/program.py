@@ -19,7 +19,7 @@ from pathlib import Path
 from flatout.model.errors import NotebookUnusable
 from flatout.model.text import clean
 from flatout.source.notebooks.text import CELL_MAGIC, MARK, NotANotebook, Notebook, read, to_bytes
-from flatout.store import HOME
+from flatout.store import HOME, write_atomically
 
 ENDING = ".ipynb"
 LEFT_OUT = frozenset(
@@ -95,12 +95,12 @@ def program_of(path: str) -> Path:
         raise NotebookUnusable(f"{path} is {error}. {_what_to_do(content)}") from None
     _check(book, path)
     text = _begin(notebook, book) + book.text
-    key = blake2b(f"{notebook}{text}".encode(), digest_size=4).hexdigest()
+    key = blake2b(f"{notebook}{text}".encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
     plain = re.sub(r"[^\w.-]", "_", notebook.name)  # so that a text shows where the path ends
     file = Path(HOME).absolute() / "notebooks" / key / f"{plain}.py"
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not file.exists():
-        file.write_text(text, encoding="utf-8")
+        write_atomically(file, text)  # the ranks of a job come here at once
     return file
 
 
@@ -110,7 +110,7 @@ def _begin(notebook: Path, book: Notebook) -> str:
     header = START.count("\n") + bool(futures)
     starts = [start + header for start in book.starts]
     return START.format(
-        futures=futures, directory=str(notebook.parent), starts=starts, cells=book.cells, name=notebook.name
+        futures=futures, directory=str(notebook.parent), starts=starts, cells=book.cells, name=clean(notebook.name)
     )
 
 
