@@ -141,6 +141,7 @@ UNREADABLE = "not-a-case.json"
         (["run", "--no-trace", "--steps", "3", "train.py"], 2, "--no-trace and --steps exclude each other"),
         (["run", "--flame", "--nsys", "train.py"], 2, "--flame and --nsys both sample the program."),
         (["compare", "--json", "-", "--markdown", "-", "a", "b"], 2, "standard output has room for one."),
+        (["report", "--json", "-", "-o", "-"], 2, "standard output has room for one."),
         (["tune", "--json", "no/such/x.json", "train.py"], 2, "--json no/such/x.json: there is no directory"),
         (["tune", "--patch", ".", "train.py"], 2, "--patch .: that is a directory."),
         (["optimize", "--json", "no/such/x.json", "m.keras"], 2, "--json no/such/x.json: there is no directory"),
