@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from flatout.cli import make_app
-from flatout.model.errors import TraceNotFound
+from flatout.model.errors import TraceNotFound, UnknownView
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "traces" / "keras-starved.xplane.pb.gz"
 
@@ -44,3 +44,9 @@ def test_a_timeline_is_written(tmp_path: Path) -> None:
 def test_a_missing_file_is_our_error() -> None:
     result = CliRunner().invoke(make_app(), ["trace", "nothing.xplane.pb"])
     assert isinstance(result.exception, TraceNotFound)
+
+
+def test_a_view_that_does_not_exist_is_refused_before_a_case_is_kept(tmp_path: Path) -> None:
+    with pytest.raises(UnknownView, match="no view named 'nope'"):
+        CliRunner().invoke(make_app(), ["trace", str(FIXTURE), "--view", "nope"], catch_exceptions=False)
+    assert not list(tmp_path.iterdir())

@@ -46,6 +46,12 @@ def trace(
 ) -> None:
     from flatout.trace import analyse
 
+    if view != "overview":
+        from flatout.report.terminal import VIEWS, unknown_view
+
+        if view not in VIEWS:
+            raise unknown_view(view)  # before a case is kept
+
     def progress(message: str) -> None:
         if not quiet:
             sys.stderr.write(f"flatout: {message}\n")
