@@ -178,7 +178,7 @@ def test_an_empty_history_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(FlatoutError, match="flatout run"):
         runner.invoke(make_app(), ["history"], catch_exceptions=False)
     (tmp_path / store.HOME).mkdir()
-    with pytest.raises(CaseNotFound, match=r"no runs of 'other\.py'"):
+    with pytest.raises(CaseNotFound, match=r"no runs of 'other\.py' yet\. `flatout history` shows"):
         runner.invoke(make_app(), ["history", "other.py"], catch_exceptions=False)
 
 
