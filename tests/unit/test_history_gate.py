@@ -153,6 +153,14 @@ def test_a_name_is_shown_without_what_a_terminal_obeys(project: Project) -> None
     assert "train.py at v1 on this" in done.output
 
 
+def test_a_program_that_is_named_wrongly_does_not_pass(project: Project) -> None:
+    for _ in range(2):
+        project.runs(project.commit(), 20.0)
+    assert gate("--program", "train.py")[0] == 0
+    with pytest.raises(FlatoutError, match=r"no runs of trian\.py to judge"):
+        runner.invoke(make_app(), ["gate", "--program", "train.py", "--program", "trian.py"], catch_exceptions=False)
+
+
 def test_without_runs_it_says_so(project: Project) -> None:
     project.home.mkdir()
     with pytest.raises(FlatoutError, match="no runs to judge"):

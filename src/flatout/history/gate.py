@@ -106,7 +106,7 @@ def judge(
 ) -> Gate:
     """Compare all programs that were run in the newest state, or those named, with the baseline."""
     ancestors = _ancestors(baseline, where or Path.cwd())
-    chosen = [one for one in all_series if _is_named(one, programs)] if programs else _newest(all_series)
+    chosen = [one for one in all_series if is_named(one, programs)] if programs else _newest(all_series)
     results = [_judge(one, baseline, ancestors, max_regression) for one in chosen]
     together = iter(judge_together([one.comparison for one in results if one.comparison is not None]))
     results = [replace(one, comparison=next(together)) if one.comparison is not None else one for one in results]
@@ -170,7 +170,8 @@ def _newest(all_series: Sequence[Series]) -> list[Series]:
     return [one for one in all_series if one is all_series[-1] or (known and one.states[-1].run.state == newest.state)]
 
 
-def _is_named(series: Series, programs: Sequence[str]) -> bool:
+def is_named(series: Series, programs: Sequence[str]) -> bool:
+    """By its path, the end of its path, or its path with its arguments."""
     return any(
         series.program == name or series.program.endswith(f"/{name}") or series.title == name for name in programs
     )
