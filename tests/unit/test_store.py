@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,19 @@ def test_a_kept_case_is_the_latest(home: Path) -> None:
     second = keep(home, "other.py")
     assert store.locate(None, home).resolve() == second.resolve()
     assert store.load(store.locate("latest", home)) == sample_case()
+
+
+def test_the_newest_is_the_latest_where_the_latest_was_removed(home: Path) -> None:
+    first, second = keep(home), keep(home, "other.py")
+    os.utime(keep(home, "old.py"), (1, 1))
+    os.utime(first, (5, 5))
+    shutil.rmtree((home / "latest").resolve())
+    assert store.locate(None, home) == second
+    shutil.rmtree(second.parent)
+    assert store.locate("latest", home) == first
+    shutil.rmtree(first.parent)
+    with pytest.raises(CaseNotFound, match="There is no case"):
+        store.locate(None, home)
 
 
 def test_two_cases_of_the_same_second_do_not_meet(home: Path) -> None:

@@ -73,12 +73,13 @@ def locate(reference: str | None, home: Path | None = None) -> Path:
     home = home or Path.cwd() / HOME
     if reference is None or reference == "latest":
         path = home / "latest" / FILE
-        if not path.exists():
+        kept = [path] if path.exists() else _newest_first(home)  # its directory may have been removed, or not copied
+        if not kept:
             raise CaseNotFound(
                 f"There is no case in {home} yet. Run `flatout run PROGRAM` here first, or name a case: "
                 "`flatout show PATH`."
             )
-        return path
+        return kept[0]
     given = Path(reference)
     for candidate in (given, given / FILE, home / "cases" / reference / FILE):
         if candidate.is_file():
@@ -125,8 +126,7 @@ def latest_tune(command: Sequence[str], home: Path | None = None) -> Case:
 def latest_tune_in(command: Sequence[str], home: Path | None = None) -> tuple[Case, Path]:
     """The same, with its directory."""
     home = home or Path.cwd() / HOME
-    files = sorted((home / "cases").glob(f"tune-*/{FILE}"), key=lambda path: -path.stat().st_mtime)
-    for path in files:
+    for path in _newest_first(home, "tune-*"):
         case = load(path)
         if case.tuned and _program_of(case.program.command) == _program_of(command):
             return case, path.parent
@@ -142,13 +142,17 @@ def latest_with_patch(home: Path | None = None) -> Path:
     Never an older tune's: what the newest one did not find must not be applied by mistake.
     """
     latest = locate(None, home)
-    files = (home or Path.cwd() / HOME).glob(f"cases/*/{FILE}")
-    for path in (latest, *sorted(files, key=lambda one: -one.stat().st_mtime)):
+    for path in (latest, *_newest_first(home or Path.cwd() / HOME)):
         with contextlib.suppress(CaseUnreadable):
             case = load(path)
             if case.patch or case.kind == "tune":
                 return path
     return latest
+
+
+def _newest_first(home: Path, name: str = "*") -> list[Path]:
+    """The files of the kept cases."""
+    return sorted((home / "cases").glob(f"{name}/{FILE}"), key=lambda path: -path.stat().st_mtime)
 
 
 def _program_of(command: Sequence[str]) -> tuple[str, ...]:
