@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from flatout.cli import make_app
+from flatout.model.case import Case
 from flatout.model.errors import TraceNotFound, UnknownView
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "traces" / "keras-starved.xplane.pb.gz"
@@ -29,6 +30,13 @@ def test_quiet_without_saving(tmp_path: Path) -> None:
     assert result.stdout.count("\n") == 1
     assert result.stderr == ""
     assert not (tmp_path / ".flatout").exists()
+
+
+def test_the_verdict_alone_has_nothing_that_a_terminal_obeys(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case("trace", verdict="Host \x1b[31mred\x1b[0m\u202e is slow.")
+    monkeypatch.setattr("flatout.trace.analyse", lambda *_, **__: case)
+    result = CliRunner().invoke(make_app(), ["trace", "logs", "--quiet", "--no-save"], color=True)
+    assert result.stdout == "Host red is slow.\n"
 
 
 def test_json_alone_on_standard_output() -> None:

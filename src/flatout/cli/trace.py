@@ -77,9 +77,9 @@ def trace(
         write(case, json)
         if json == "-":
             return  # standard output gets the JSON only
-    if quiet:
-        typer.echo(case.verdict)
-        return
-    from flatout.report.terminal import render
+    from flatout.report.terminal import headline, render
 
+    if quiet:
+        typer.echo(headline(case))
+        return
     typer.echo(render(case, view).rstrip("\n"))
