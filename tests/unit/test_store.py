@@ -126,6 +126,11 @@ def modes(root: Path) -> dict[str, int]:
     return {str(path.relative_to(root.parent)): path.stat().st_mode & 0o777 for path in paths}
 
 
+def test_a_file_that_may_not_be_read_is_not_to_be_made_again(tmp_path: Path) -> None:
+    with pytest.raises(CaseUnreadable, match=r"cannot be read: Is a directory\. Name a case that you may read\.$"):
+        store.load(tmp_path)
+
+
 def test_the_store_is_its_owners_alone(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:

@@ -99,7 +99,11 @@ def load(path: Path) -> Case:
     """Read a case. Raises CaseUnreadable with the reason for a damaged file and for one that is not a case."""
     try:
         data = json_text.read(path)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise CaseUnreadable(
+            f"{path} cannot be read: {error.strerror or error}. Name a case that you may read."
+        ) from None
+    except ValueError as error:
         raise CaseUnreadable(f"{path} cannot be read as a case: {error}. Run the program again to make one.") from None
     if not isinstance(data, dict) or "kind" not in data or "schema" not in data:
         raise CaseUnreadable(f"{path} is JSON, but not a flatout case: `kind` and `schema` were expected in it.")
