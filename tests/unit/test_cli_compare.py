@@ -102,6 +102,12 @@ def test_it_is_readable_at_any_width() -> None:
     assert as_text(found, 80, False, unicode=False).isascii()
 
 
+def test_less_time_has_its_sign_where_unicode_is_not_to_be_had() -> None:
+    text = as_text(compare([runs.run(20.0, 1)], [runs.run(10.0, 2)]), 80, False, unicode=False)
+    assert "-49.7 % [-54.3 %, -44.6 %]" in text
+    assert "?" not in text
+
+
 def test_an_old_case_can_still_be_compared(home: Path) -> None:
     """A case as the first version wrote it: no origin, no window, fewer facts."""
     names(home, [20.0])

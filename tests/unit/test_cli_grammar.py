@@ -141,6 +141,7 @@ UNREADABLE = "not-a-case.json"
         (["run", "--no-trace", "--steps", "3", "train.py"], 2, "--no-trace and --steps exclude each other"),
         (["run", "--flame", "--nsys", "train.py"], 2, "--flame and --nsys both sample the program."),
         (["compare", "--json", "-", "--markdown", "-", "a", "b"], 2, "standard output has room for one."),
+        (["report", "--json", "-", "-o", "-"], 2, "standard output has room for one."),
         (["tune", "--json", "no/such/x.json", "train.py"], 2, "--json no/such/x.json: there is no directory"),
         (["tune", "--patch", ".", "train.py"], 2, "--patch .: that is a directory."),
         (["optimize", "--json", "no/such/x.json", "m.keras"], 2, "--json no/such/x.json: there is no directory"),
@@ -386,3 +387,26 @@ def test_a_full_disk_is_told_in_words(monkeypatch: pytest.MonkeyPatch, capsys: p
         flatout.cli.main()
     assert left.value.code == 3
     assert "The disk is full. Free some space" in capsys.readouterr().err
+
+
+def test_a_directory_that_may_not_be_read_is_one_line_and_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", ".flatout/cases")
+
+    monkeypatch.setattr(sys, "argv", ["flatout", "gate"])
+    monkeypatch.setattr(flatout.cli, "_run", refused)
+    with pytest.raises(SystemExit) as left:
+        flatout.cli.main()
+    assert left.value.code == 2, "1 would be a regression"
+    assert capsys.readouterr().err.startswith("flatout: .flatout/cases may not be read or written: Permission denied.")
+
+
+@pytest.mark.parametrize("arguments", ["schema", "explain input-bound", "show FILE", "report FILE -o -"])
+def test_a_closed_standard_output_is_no_fault(arguments: str) -> None:
+    command = arguments.replace("FILE", str(FIXTURES / "screens" / "run-slow.json"))
+    done = subprocess.run(
+        ["sh", "-c", f"exec {sys.executable} -m flatout {command} >&-"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -141,6 +141,7 @@ def test_a_terminal_without_utf_8() -> None:
     ran = flatout("env", "--quick", PYTHONIOENCODING="ascii")
     assert ran.returncode == 0
     assert re.search(r"^ *[+.] cores", ran.stdout, re.MULTILINE), "in order, or fewer than the machine has"
+    assert " - Python 3." in ran.stdout, "the glyphs between facts have a character of their own"
 
 
 def test_a_file_that_cannot_be_written() -> None:

@@ -19,7 +19,7 @@ from flatout import store
 from flatout.cli import make_app
 from flatout.history.series import all_series, repeats_of, series_of
 from flatout.history.trend import draw, points, render
-from flatout.model.errors import CaseNotFound, FlatoutError
+from flatout.model.errors import CaseNotFound, CaseUnreadable, FlatoutError
 from flatout.store import database, origin, saving
 from flatout.store.database import MIGRATIONS, History, open_in
 
@@ -79,6 +79,20 @@ def test_a_history_that_cannot_be_written_does_not_stop_a_run(home: Path, capsys
     assert "was not added to the history" in capsys.readouterr().err
     with pytest.raises(FlatoutError, match="Move it away"):
         open_in(home)
+
+
+def test_a_history_that_others_hold_is_not_to_be_moved_away(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "WRITE_TIMEOUT", 0.05)
+    keep(home, 20.0, 1)
+    other = sqlite3.connect(home / database.FILE, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    store.write_case(runs.case(20.0, 2), store.new_directory("train", home))
+    assert len(all_series(home)) == 1, "what is recorded can be read"
+    with open_in(home) as history, pytest.raises(CaseUnreadable, match=r"locked.*not locked by another") as told:
+        history.add(runs.run(), "key", "/nowhere", 1.0)
+    assert "Move it away" not in str(told.value)
+    other.close()
+    assert [one.count for one in all_series(home)] == [2]
 
 
 def test_cases_that_nobody_recorded_are_taken_in(home: Path) -> None:
@@ -141,6 +155,11 @@ def test_the_trend_is_shown_and_told(home: Path) -> None:
         assert max(map(len, render(all_series(home), 9, width, False).splitlines())) <= width
 
 
+def test_one_state_is_no_states(home: Path) -> None:
+    keep(home, 20.0, 1, "a" * 40)
+    assert "1 run of 1 state\n" in render(all_series(home), 9, 100, False)
+
+
 def test_the_interval_is_drawn_on_the_common_scale(home: Path) -> None:
     for seed in range(4):
         keep(home, 20.0, seed, "ab"[seed % 2] * 40)
@@ -159,7 +178,7 @@ def test_an_empty_history_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(FlatoutError, match="flatout run"):
         runner.invoke(make_app(), ["history"], catch_exceptions=False)
     (tmp_path / store.HOME).mkdir()
-    with pytest.raises(CaseNotFound, match=r"no runs of 'other\.py'"):
+    with pytest.raises(CaseNotFound, match=r"no runs of 'other\.py' yet\. `flatout history` shows"):
         runner.invoke(make_app(), ["history", "other.py"], catch_exceptions=False)
 
 

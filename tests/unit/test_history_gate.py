@@ -137,6 +137,30 @@ def test_the_summary_of_the_step_is_written(project: Project, monkeypatch: pytes
     assert "| **step** |" in told
 
 
+def test_a_summary_that_cannot_be_written_is_no_regression(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.root / "gone" / "summary.md"))
+    project.runs(project.commit(), 20.0)
+    project.runs(project.commit(), 20.0)
+    done = runner.invoke(make_app(), ["gate", "--quiet"])
+    assert done.exit_code == 0, done.output
+    assert "was not written" in done.stderr
+
+
+def test_a_name_is_shown_without_what_a_terminal_obeys(project: Project) -> None:
+    project.runs(project.commit(), 20.0, program="tr\u202eain\x1b]0;title\x07.py")
+    done = runner.invoke(make_app(), ["gate", "--baseline", "v1"], color=True)
+    assert done.exit_code == 3, done.output
+    assert "train.py at v1 on this" in done.output
+
+
+def test_a_program_that_is_named_wrongly_does_not_pass(project: Project) -> None:
+    for _ in range(2):
+        project.runs(project.commit(), 20.0)
+    assert gate("--program", "train.py")[0] == 0
+    with pytest.raises(FlatoutError, match=r"no runs of trian\.py to judge"):
+        runner.invoke(make_app(), ["gate", "--program", "train.py", "--program", "trian.py"], catch_exceptions=False)
+
+
 def test_without_runs_it_says_so(project: Project) -> None:
     project.home.mkdir()
     with pytest.raises(FlatoutError, match="no runs to judge"):

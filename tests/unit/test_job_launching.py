@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 from pathlib import Path
@@ -95,6 +96,21 @@ def test_the_end_of_a_coordinator_ends_its_servers(tmp_path: Path) -> None:
     text = "import time\nif config['task']['type'] != 'chief': time.sleep(600)"
     assert launch(Request(command("\n" + text), 1, 1, directory=tmp_path)) == 0
     assert closing.was_stopped(tmp_path)
+
+
+def test_a_job_in_a_directory_that_was_used_before_was_not_stopped(tmp_path: Path) -> None:
+    closing.say_stopped(tmp_path)
+    assert launch(Request(command("pass"), 2, directory=tmp_path)) == 0
+    assert not closing.was_stopped(tmp_path)
+
+
+def test_a_rank_is_not_held_where_nobody_reads_its_lines() -> None:
+    read, written = os.pipe()
+    with socket.socket() as unread, open(read, "rb") as source, open(written, "wb", buffering=0) as rank:
+        rank.write(b"one line\n")
+        launching.pass_on(source, unread.makefile("wb"), b"")
+        with pytest.raises(BrokenPipeError):
+            rank.write(b"another\n")
 
 
 def test_a_job_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,25 @@ def test_two_ranks_are_one_case(tmp_path: Path) -> None:
     assert Case.from_json(json.loads(json.dumps(case.to_json()))) == case
 
 
+def test_a_job_whose_directory_was_moved_is_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for index, member in enumerate([join(tmp_path / "job", index) for index in range(2)]):
+        leave(member, case_of(index))
+    (tmp_path / "job").rename(tmp_path / "copy")
+    case = merge(tmp_path / "copy")
+    assert case.steps is not None
+    assert "cannot be read" not in str(case.notes)
+    assert [host.case for host in case.hosts] == [f"{tmp_path}/copy/ranks/worker-{index}" for index in range(2)]
+
+
+def test_a_role_of_any_name_may_never_come(tmp_path: Path) -> None:
+    expected = ("my role 0", "my role 1", "chief")
+    member = Member(Place("my role", 0, 3, "TF_CONFIG", expected=expected), tmp_path)
+    member.join()
+    missing = {host.name: (host.role, host.index) for host in look(tmp_path).hosts if host.state == "missing"}
+    assert missing == {"my role 1": ("my role", 1), "chief": ("chief", 0)}
+
+
 def test_a_rank_that_is_killed_is_a_line_of_the_verdict_and_the_others_are_kept(tmp_path: Path) -> None:
     members = [join(tmp_path, index) for index in range(2)]
     where = Where("train.py", 12)

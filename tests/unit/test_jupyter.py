@@ -110,6 +110,12 @@ def test_a_tune_runs_the_cells_before_and_leaves_flatouts_own_out() -> None:
     assert book["nbformat"] == 4
 
 
+def test_a_cell_that_was_tuned_before_is_not_there_twice() -> None:
+    cells = ["import x", "%%flatout tune --budget 1m\nx.fit(1)", "\n%%flatout  tune\nx.fit(2)"]
+    book = json.loads(notebook(cells, "x.fit(2)"))
+    assert [cell["source"] for cell in book["cells"]] == ["import x", "x.fit(2)"]
+
+
 def test_options_of_the_magic() -> None:
     assert _options(["--budget", "90s", "--lever=function", "--lever", "xla"]) == {
         "budget": "90s",

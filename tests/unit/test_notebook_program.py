@@ -70,6 +70,64 @@ def test_lines_for_the_shell_know_the_values_of_the_notebook(place: Path) -> Non
     assert program.edited(str(path), program.program_of(str(path)).read_text()) == content
 
 
+def test_paths_of_magics_are_those_of_ipython(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(place / "home"))
+    (place / "home" / "my data").mkdir(parents=True)
+    (place / "home" / "more").mkdir()
+    cells = (
+        "import os\nfolder = 'more'\n%cd '~/my data'\nprint(os.getcwd())\n%cd\n%cd $folder\nprint(os.getcwd())",
+        "%%writefile ~/made.txt\nline",
+        "print(open(os.path.expanduser('~/made.txt')).readlines())",
+    )
+    done = run(notebook(place, *cells))
+    assert done.stderr == ""
+    home = (place / "home").resolve()
+    assert done.stdout.split("\n") == [f"{home}/my data", f"{home}/more", "['line\\n']", ""]
+
+
+def test_lines_that_end_as_on_windows(place: Path) -> None:
+    cells = ("%%bash\r\nif true; then\r\n  echo from bash\r\nfi\r\n", "%matplotlib inline\r\nx = 1\r\nprint(x)\r\n")
+    path = notebook(place, *cells)
+    done = run(path)
+    assert (done.stderr, done.stdout) == ("", "from bash\n1\n")
+    assert program.edited(str(path), program.program_of(str(path)).read_bytes().decode()) == path.read_bytes()
+
+
+def test_a_shell_that_sets_values_of_the_notebook_is_ipythons(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "_has_ipython", lambda: False)
+    with pytest.raises(NotebookUnusable, match="Cell 1 has %%bash"):
+        program.program_of(str(notebook(place, "%%bash --out found\necho hi")))
+
+
+@pytest.mark.parametrize("name", ["a\nimport missing.ipynb", "caf\udce9.ipynb", "two words.ipynb"])
+def test_any_name_of_a_notebook_will_do(place: Path, name: str) -> None:
+    done = run(notebook(place, "print(7)").rename(place / name))
+    assert (done.stderr, done.stdout) == ("", "7\n")
+
+
+@pytest.mark.parametrize("metadata", [None, {"kernelspec": None, "language_info": None}, {"kernelspec": "python3"}])
+def test_metadata_that_says_nothing_is_no_fault(place: Path, metadata: Any) -> None:
+    assert "print(7)" in program.program_of(str(notebook(place, "print(7)", metadata=metadata))).read_text()
+
+
+def test_a_program_is_there_whole_or_not_at_all(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = notebook(place, "print(7)")
+    whole = program.program_of(str(path))
+    content = whole.read_text()
+    whole.unlink()
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.fsync", killed)
+    with pytest.raises(KeyboardInterrupt):
+        program.program_of(str(path))
+    assert not whole.exists()
+    monkeypatch.undo()
+    monkeypatch.chdir(place.parent / "work")
+    assert program.program_of(str(path)).read_text() == content
+
+
 def test_an_error_names_cell_and_line_and_so_does_a_report(place: Path) -> None:
     path = notebook(place, "x = 1", "def f():\n    return 1 / 0\n", "f()")
     done = run(path)

@@ -17,7 +17,7 @@ from rich.cells import cell_len
 from sample_case import sample_case
 
 from flatout.causes import diagnose
-from flatout.model.case import Case, Finding, Fix, Interval, Note, Trial, Where, WholeRun
+from flatout.model.case import Case, Finding, Fix, Interval, Note, Program, Trial, Where, WholeRun
 from flatout.report import pull_request, words
 from flatout.report.claims import claimed, refused
 from flatout.report.formatting import duration, shares
@@ -498,6 +498,23 @@ def test_a_run_that_was_cut_short_is_not_called_a_whole_one() -> None:
     case = case_of("eager-loop-tuned")
     assert "| the run as far as it was seen | 109 s | 45.4 s |" in pull_request.render(case)
     assert "The run as far as it was seen: 109 s" in pull_request.commit_message(case, "flatout tune x.py")
+
+
+@pytest.mark.parametrize(
+    ("kind", "command", "told"),
+    [
+        ("run", "/usr/bin/python3 train.py --epochs 3", "flatout run train.py --epochs 3"),
+        ("tune", "/usr/bin/python3 tune --epochs 3", "flatout tune tune --epochs 3"),
+        ("trace", "trace logs/a", "flatout trace logs/a"),
+        ("optimize", "optimize --budget 2m model.keras", "flatout optimize --budget 2m model.keras"),
+        ("check", "flatout check .", "flatout check ."),
+        ("data", "/x/flatout/__main__.py data convert t.csv out", "flatout data convert t.csv out"),
+        ("data", "/usr/bin/python3 train.py", "flatout data inspect train.py"),
+    ],
+)
+def test_a_pull_request_repeats_what_was_typed(kind: str, command: str, told: str) -> None:
+    case = Case(kind, Program(command=tuple(command.split())), verdict="Done.")
+    assert f"Repeat it: `{told}`" in pull_request.render(case)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -137,6 +137,11 @@ def test_paths_outside_are_refused(client: Client, path: str, tmp_path: Path) ->
     assert "SECRET" not in text
 
 
+def test_too_many_questions_are_no_fault_of_a_case(client: Client, capfd: pytest.CaptureFixture[str]) -> None:
+    assert client.ask("/compare?" + "&".join(f"a{number}=1" for number in range(40)))[0] == 404
+    assert capfd.readouterr().err == ""
+
+
 def test_every_answer_has_its_guards(client: Client) -> None:
     name = keep(client)
     for path in (

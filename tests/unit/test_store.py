@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,19 @@ def test_a_kept_case_is_the_latest(home: Path) -> None:
     second = keep(home, "other.py")
     assert store.locate(None, home).resolve() == second.resolve()
     assert store.load(store.locate("latest", home)) == sample_case()
+
+
+def test_the_newest_is_the_latest_where_the_latest_was_removed(home: Path) -> None:
+    first, second = keep(home), keep(home, "other.py")
+    os.utime(keep(home, "old.py"), (1, 1))
+    os.utime(first, (5, 5))
+    shutil.rmtree((home / "latest").resolve())
+    assert store.locate(None, home) == second
+    shutil.rmtree(second.parent)
+    assert store.locate("latest", home) == first
+    shutil.rmtree(first.parent)
+    with pytest.raises(CaseNotFound, match="There is no case"):
+        store.locate(None, home)
 
 
 def test_two_cases_of_the_same_second_do_not_meet(home: Path) -> None:
@@ -110,6 +124,11 @@ def test_damaged_and_foreign_files_are_told_apart(tmp_path: Path, content: bytes
 def modes(root: Path) -> dict[str, int]:
     paths = [root, *(path for path in root.rglob("*") if not path.is_symlink())]
     return {str(path.relative_to(root.parent)): path.stat().st_mode & 0o777 for path in paths}
+
+
+def test_a_file_that_may_not_be_read_is_not_to_be_made_again(tmp_path: Path) -> None:
+    with pytest.raises(CaseUnreadable, match=r"cannot be read: Is a directory\. Name a case that you may read\.$"):
+        store.load(tmp_path)
 
 
 def test_the_store_is_its_owners_alone(tmp_path: Path) -> None:

@@ -66,6 +66,29 @@ def test_what_is_none_of_these_is_refused(text: str) -> None:
         specification(text)
 
 
+def test_a_path_with_blanks_is_one_environment(tmp_path: Path) -> None:
+    python = tmp_path / "my venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    assert specification(f"{tmp_path}/my venv/") == Specification(f"{tmp_path}/my venv/", str(python))
+    quoted = specification(f"'{tmp_path}/my venv' keras==3.4")
+    assert (quoted.python, quoted.requirements) == (str(python), ("keras==3.4",))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_list_of_packages_in_the_encodings_that_pip_reads(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "all.txt").write_bytes("keras==3.1 \\\r\n    --hash=sha256:ab\r\nnumpy==2.0\r\n".encode(encoding))
+    assert specification(str(tmp_path / "all.txt")).requirements == ("keras==3.1", "numpy==2.0")
+
+
+def test_a_list_that_is_no_text_and_a_quotation_that_does_not_end_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "all.txt").write_bytes(b"keras\xff==3.1")
+    with pytest.raises(InvalidOption, match="not a text in UTF-8"):
+        specification(str(tmp_path / "all.txt"))
+    with pytest.raises(InvalidOption, match="quotation mark that is not closed"):
+        specification("it's")
+
+
 def test_what_is_there_is_asked_for_its_packages() -> None:
     found = environment(specification("."))
     assert found.version == ".".join(map(str, sys.version_info[:3]))
@@ -88,8 +111,43 @@ def test_other_packages_are_another_environment_and_local_ones_count_their_files
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "code.py").write_text("a = 1\n")
     before = environments._key(specification(str(tmp_path)))
+    (tmp_path / "gone.py").symlink_to("nowhere")
+    assert environments._key(specification(str(tmp_path))) == before
     (tmp_path / "more.py").write_text("a = 2\n")
     assert environments._key(specification(str(tmp_path))) != before
+
+
+def test_an_environment_whose_python_is_gone_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(environments.VARIABLE, str(tmp_path))
+    made: list[Path] = []
+
+    def make(spec: Specification, directory: Path) -> None:
+        (directory / "bin").mkdir(parents=True, exist_ok=True)
+        if not made:
+            (directory / "bin" / "python").symlink_to(tmp_path / "base")
+        (directory / environments.MADE).write_text("{}")
+        made.append(directory)
+
+    def again() -> int:
+        environments.make(specification("keras==3.4"), lambda text: None)
+        return len(made)
+
+    monkeypatch.setattr(environments, "_make", make)
+    (tmp_path / "base").touch()
+    assert [again(), again()] == [1, 1]
+    (tmp_path / "base").unlink()
+    assert again() == 2
+
+
+def test_a_python_that_hangs_is_one_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexec sleep 30\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(environments, "QUESTION_SECONDS", 0.05)
+    with pytest.raises(EnvironmentNotMade, match="does not run as a Python"):
+        environment(specification(str(python)))
+    with pytest.raises(EnvironmentNotMade, match="does not run as a Python"):
+        environments._put_on_top(tmp_path, str(python))
 
 
 # ── the row and the search ───────────────────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from flatout.model.errors import FlatoutError, InvalidOption
+from flatout.model.text import clean
 from flatout.model.version import __version__
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ def _invoke(app: typer.Typer) -> None:
 
 def main() -> None:
     """Entry point. An error of ours is one clear message and an exit code, never a traceback."""
+    _open_closed_streams()
     gc.set_threshold(100_000, 50, 50)  # what is loaded at the start stays: looking for garbage in it takes a tenth
     first = next(iter(sys.argv[1:]), "")
     try:
@@ -165,11 +167,30 @@ def main() -> None:
         sys.stderr.close()
         raise SystemExit(141) from None
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        told = _of_files(error, first)
+        if told is None:
             raise
-        where = f" ({error.filename})" if error.filename else ""
+        sys.stderr.write(f"flatout: {told[0]}\n")
+        raise SystemExit(told[1]) from None
+
+
+def _open_closed_streams() -> None:
+    """`flatout show >&-`: without a standard stream, Python has None in its place, which nothing can be written to.
+
+    A program that is started finds the stream closed as before: what is opened here is not inherited.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  # until the end
+
+
+def _of_files(error: OSError, first: str) -> tuple[str, int] | None:
+    """The message and the exit code, where the disk is full or a file may not be touched. None for all other errors."""
+    where = f" ({clean(error.filename)})" if error.filename else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         again = " `--resume` goes on with this tune." if first == "tune" else ""
-        sys.stderr.write(
-            f"flatout: The disk is full{where}. Free some space, then run the same command again.{again}\n"
-        )
-        raise SystemExit(3) from None
+        return f"The disk is full{where}. Free some space, then run the same command again.{again}", 3
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and where:
+        todo = "Change its permissions, or work in a directory that you may read and write."
+        return f"{clean(error.filename)} may not be read or written: {error.strerror}. {todo}", 2
+    return None

@@ -82,8 +82,10 @@ def _refuse_pairs(command: Any) -> None:
         for one, other in EXCLUSIVE:
             if one in given and other in given:
                 raise InvalidOption(f"--{one} and --{other} exclude each other: give one of them.")
-        if context.params.get("json") == "-" and context.params.get("markdown") == "-":
-            raise InvalidOption("--json - and --markdown -: standard output has room for one. Give the other a file.")
+        streams = [name for name in ("json", "markdown", "output") if context.params.get(name) == "-"]
+        if len(streams) > 1:
+            both = " and ".join(f"--{name} -" for name in streams[:2])
+            raise InvalidOption(f"{both}: standard output has room for one. Give the other a file.")
         return invoke(context)
 
     command.invoke = checked

@@ -34,6 +34,7 @@ def env(
 
         write(case, json_file)
     if json_file != "-":
+        import codecs
         import io
 
         from rich.console import Console
@@ -41,7 +42,17 @@ def env(
         from flatout.environment.table import show
 
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # a terminal without UTF-8 gets question marks
+            codecs.register_error("flatout-ascii", _in_ascii)
+            sys.stdout.reconfigure(errors="flatout-ascii")
         show(case, Console(highlight=False), quiet=quiet)
     if strict and any(item.status == "fault" for item in case.evidence_of(EnvironmentReading)):
         raise typer.Exit(1)
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """What a terminal without UTF-8 gets in place of what its encoding lacks."""
+    from flatout.report.terminal.output import to_ascii
+
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return to_ascii(error.object[error.start : error.end]), error.end

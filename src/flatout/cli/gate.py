@@ -43,16 +43,18 @@ def gate(
     baseline: str, max_regression: str, programs: list[str], json: str | None, markdown: str | None, quiet: bool
 ) -> int:
     from flatout.cli.compare import share, write, write_json
-    from flatout.history.gate import add_to_summary, judge
+    from flatout.history.gate import add_to_summary, is_named, judge
     from flatout.history.series import all_series
     from flatout.model.errors import CaseNotFound
 
     allowed = share(max_regression)
     assert allowed is not None
-    found = judge(all_series(), baseline, allowed, programs)
-    if not found.programs:
-        named = " of " + ", ".join(programs) if programs else ""
+    known = all_series()
+    missing = [name for name in programs if not any(is_named(one, (name,)) for one in known)]
+    if missing or not known:  # a name that is mistyped must not pass
+        named = " of " + ", ".join(missing) if missing else ""
         raise CaseNotFound(f"The history has no runs{named} to judge. Run `flatout run PROGRAM` here first.")
+    found = judge(known, baseline, allowed, programs)
     add_to_summary(found.to_markdown())
     if json is not None:
         write_json(found.to_json(), json)

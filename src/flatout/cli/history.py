@@ -34,7 +34,7 @@ def history(program: str | None, last: int, json: str | None, width: int | None)
     ]
     if not found:
         raise CaseNotFound(
-            f"The history has no runs of {program!r} yet."
+            f"The history has no runs of {program!r} yet. `flatout history` shows the programs that it has."
             if program
             else "The history has no runs yet. Run `flatout run PROGRAM` here first."
         )

@@ -46,6 +46,12 @@ def trace(
 ) -> None:
     from flatout.trace import analyse
 
+    if view != "overview":
+        from flatout.report.terminal import VIEWS, unknown_view
+
+        if view not in VIEWS:
+            raise unknown_view(view)  # before a case is kept
+
     def progress(message: str) -> None:
         if not quiet:
             sys.stderr.write(f"flatout: {message}\n")
@@ -71,9 +77,9 @@ def trace(
         write(case, json)
         if json == "-":
             return  # standard output gets the JSON only
-    if quiet:
-        typer.echo(case.verdict)
-        return
-    from flatout.report.terminal import render
+    from flatout.report.terminal import headline, render
 
+    if quiet:
+        typer.echo(headline(case))
+        return
     typer.echo(render(case, view).rstrip("\n"))

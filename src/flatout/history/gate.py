@@ -8,6 +8,7 @@ machine: times of different machines cannot be compared.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -105,7 +106,7 @@ def judge(
 ) -> Gate:
     """Compare all programs that were run in the newest state, or those named, with the baseline."""
     ancestors = _ancestors(baseline, where or Path.cwd())
-    chosen = [one for one in all_series if _is_named(one, programs)] if programs else _newest(all_series)
+    chosen = [one for one in all_series if is_named(one, programs)] if programs else _newest(all_series)
     results = [_judge(one, baseline, ancestors, max_regression) for one in chosen]
     together = iter(judge_together([one.comparison for one in results if one.comparison is not None]))
     results = [replace(one, comparison=next(together)) if one.comparison is not None else one for one in results]
@@ -113,11 +114,14 @@ def judge(
 
 
 def add_to_summary(text: str) -> None:
-    """Append to the summary of the workflow step, if this runs in GitHub Actions."""
+    """Append to the summary of the workflow step, if this runs in GitHub Actions. The result is told without it too."""
     path = os.environ.get(SUMMARY)
-    if path:
-        with open(path, "a", encoding="utf-8") as stream:
-            stream.write(text + "\n")
+    try:
+        if path:
+            with open(path, "a", encoding="utf-8") as stream:
+                stream.write(text + "\n")
+    except OSError as error:
+        sys.stderr.write(f"flatout: the summary of the step, {path}, was not written: {error.strerror}\n")
 
 
 def _judge(series: Series, baseline: str, ancestors: Sequence[str], max_regression: float) -> ProgramResult:
@@ -128,9 +132,9 @@ def _judge(series: Series, baseline: str, ancestors: Sequence[str], max_regressi
         known = ", ".join(dict.fromkeys(filter(None, (formatting.source_state(state.run) for state in earlier[-5:]))))
         return ProgramResult(
             series,
-            why=f"The history has no run of {series.title} at {baseline} on this kind of machine "
-            + f"({series.machine or 'unknown'})"
-            + (f"; it has {known}." if known else ". Run the baseline with `flatout run` first."),
+            why=f"The history has no run of {clean(series.title, 120)} at {clean(baseline, 80)} on this kind of "
+            + f"machine ({clean(series.machine, 120) or 'unknown'})"
+            + (f"; it has {clean(known, 400)}." if known else ". Run the baseline with `flatout run` first."),
         )
     others = [state.runs for state in series.states if state not in (candidate, base)]
     return ProgramResult(series, compare(base.runs, candidate.runs, max_regression, others))
@@ -166,7 +170,8 @@ def _newest(all_series: Sequence[Series]) -> list[Series]:
     return [one for one in all_series if one is all_series[-1] or (known and one.states[-1].run.state == newest.state)]
 
 
-def _is_named(series: Series, programs: Sequence[str]) -> bool:
+def is_named(series: Series, programs: Sequence[str]) -> bool:
+    """By its path, the end of its path, or its path with its arguments."""
     return any(
         series.program == name or series.program.endswith(f"/{name}") or series.title == name for name in programs
     )

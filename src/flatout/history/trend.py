@@ -16,6 +16,7 @@ from flatout.report.formatting import clean, duration
 from flatout.report.terminal.output import Output
 from flatout.report.terminal.page import Column, Page
 from flatout.report.terminal.palette import TEAL
+from flatout.report.terminal.screen import several
 
 PLOT = 26
 """Width of the drawn interval in characters."""
@@ -70,7 +71,7 @@ def render(
 
 def _write(series: Series, last: int, page: Page) -> None:
     found = points(series, last)
-    counts = f"{series.count} {'run' if series.count == 1 else 'runs'} of {len(series.states)} states"
+    counts = f"{several(series.count, 'run')} of {several(len(series.states), 'state')}"
     page.heading(clean(series.title, 120), "  ·  ".join(filter(None, (counts, clean(series.machine, 80)))))
     low, high = min(point.ms.low for point in found), max(point.ms.high for point in found)
     scale = f"{duration(low)} ┄ {duration(high)}"

@@ -62,6 +62,12 @@ def say_stopped(directory: Path) -> None:
         (directory / STOPPED).touch()
 
 
+def forget_stopped(directory: Path) -> None:
+    """Of an earlier job in the same directory: a rank that is killed in this one was not told to end."""
+    with contextlib.suppress(OSError):
+        (directory / STOPPED).unlink(missing_ok=True)
+
+
 def was_stopped(directory: Path) -> bool:
     return (directory / STOPPED).exists()
 

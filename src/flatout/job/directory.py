@@ -27,7 +27,7 @@ from flatout.job.place import Place
 from flatout.model import codec, json_text
 from flatout.model.case import Host
 from flatout.model.errors import CaseUnreadable, InvalidOption
-from flatout.store import permissions, write_atomically
+from flatout.store import FILE, permissions, write_atomically
 
 REPORTS_EVERY = 5.0
 LOST_AFTER = 30.0
@@ -139,12 +139,18 @@ def entries(directory: Path) -> Iterator[Entry]:
             alive = path.with_name("alive")
             heard = max(path.stat().st_mtime, alive.stat().st_mtime if alive.exists() else 0.0)
             yield Entry(
-                codec.read(Host, data["host"]),
+                _with_case(codec.read(Host, data["host"]), path.parent),
                 int(data["size"]),
                 tuple(str(name) for name in data["expected"]),
                 None if data["ended"] is None else float(data["ended"]),
                 heard,
             )
+
+
+def _with_case(host: Host, folder: Path) -> Host:
+    """The directory may have been moved, or have another path on this machine: then the case is beside the summary."""
+    moved = host.case and not Path(host.case, FILE).is_file() and (folder / FILE).is_file()
+    return replace(host, case=str(folder.absolute())) if moved else host
 
 
 def of_latest_job(found: list[Entry]) -> list[Entry]:

@@ -59,6 +59,8 @@ class Rank:
 def launch(request: Request) -> int:
     """Run all ranks to their end. Returns 0, or the exit code of the rank that failed first (128 + signal)."""
     ranks: list[Rank] = []
+    if request.directory is not None:
+        closing.forget_stopped(request.directory)
     with _signals_end():
         try:
             _start(request, ranks)
@@ -151,8 +153,11 @@ _LOCK = threading.Lock()
 
 
 def pass_on(source: BinaryIO, target: BinaryIO, prefix: bytes) -> None:
-    """Each line as one write, with the rank before it. Progress bars end their lines with a carriage return."""
-    with contextlib.suppress(ValueError, OSError):
+    """Each line as one write, with the rank before it. Progress bars end their lines with a carriage return.
+
+    Where nobody reads the lines any more (`| head`), the rank finds that out as it would without a launcher.
+    """
+    with contextlib.suppress(ValueError, OSError), source:
         for line in source:
             shown = line.rstrip(b"\n").rpartition(b"\r")[2] if b"\r" in line.rstrip(b"\r\n") else line.rstrip(b"\r\n")
             with _LOCK:

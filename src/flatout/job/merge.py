@@ -109,5 +109,5 @@ def _notes(job: Job, leader: Host) -> list[Note]:
 
 
 def _missing(name: str) -> Host:
-    role, _, index = name.partition(" ")
-    return Host(name, role=role, index=int(index or 0), state="missing")
+    role, _, index = name.rpartition(" ")
+    return Host(name, role=role or index, index=int(index) if index.isdecimal() else 0, state="missing")

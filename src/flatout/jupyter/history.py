@@ -31,10 +31,11 @@ def notebook(cells: Sequence[str], last: str) -> str:
 
 
 def _body(text: str) -> str:
-    """A cell under `%%flatout` is itself part of the program; that it was observed is not."""
-    first, _, rest = text.partition("\n")
-    if first.lstrip().startswith("%%flatout"):
-        return rest
+    """A cell under `%%flatout` is itself part of the program; that it was observed is not. One that was tuned was not
+    run in the notebook."""
+    first, _, rest = text.lstrip().partition("\n")
+    if first.startswith("%%flatout"):
+        return "" if first.split()[1:2] == ["tune"] else rest
     return "\n".join(line for line in text.split("\n") if not OWN.match(line))
 
 

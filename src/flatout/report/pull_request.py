@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import textwrap
 from collections.abc import Iterator
 
@@ -91,7 +93,18 @@ def _proof(case: Case) -> Iterator[str]:
             f"{escape(tune_screen.agreement(case, claim))}. {escape(told)}".rstrip()
         )
     if case.program.command:
-        yield f"Repeat it: {_code(f'flatout {case.kind} {screen.command_words(case)}')}"
+        yield f"Repeat it: {_code(_repeated(case))}"
+
+
+def _repeated(case: Case) -> str:
+    """The command as it was typed. A case of a program has the program's command, all others that of flatout itself."""
+    first, *others = case.program.command
+    if first == case.kind and others and case.kind not in ("run", "tune", "data"):
+        return f"flatout {shlex.join(case.program.command)}"
+    if others[:1] == [case.kind] and os.path.basename(first) in ("flatout", "__main__.py"):
+        return f"flatout {shlex.join(others)}"
+    kind = f"data {'tune' if case.trials else 'inspect'}" if case.kind == "data" else case.kind
+    return f"flatout {kind} {screen.command_words(case)}"
 
 
 def _details(case: Case) -> Iterator[str]:

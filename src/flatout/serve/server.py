@@ -43,9 +43,12 @@ class Site:
         self.cases = CaseDirectory(home)
 
     def answer(self, target: str) -> Answer:
-        address = urlsplit(target)
-        path = unquote(address.path)
-        query = parse_qs(address.query, max_num_fields=20)
+        try:
+            address = urlsplit(target)
+            path = unquote(address.path)
+            query = parse_qs(address.query, max_num_fields=20)
+        except ValueError:
+            raise CaseNotFound("There is no such page.") from None
         parts = [part for part in path.split("/") if part]
         routes: dict[tuple[str, int], Callable[[], Answer]] = {
             ("", 0): self._list,

@@ -73,12 +73,13 @@ def locate(reference: str | None, home: Path | None = None) -> Path:
     home = home or Path.cwd() / HOME
     if reference is None or reference == "latest":
         path = home / "latest" / FILE
-        if not path.exists():
+        kept = [path] if path.exists() else _newest_first(home)  # its directory may have been removed, or not copied
+        if not kept:
             raise CaseNotFound(
                 f"There is no case in {home} yet. Run `flatout run PROGRAM` here first, or name a case: "
                 "`flatout show PATH`."
             )
-        return path
+        return kept[0]
     given = Path(reference)
     for candidate in (given, given / FILE, home / "cases" / reference / FILE):
         if candidate.is_file():
@@ -98,7 +99,11 @@ def load(path: Path) -> Case:
     """Read a case. Raises CaseUnreadable with the reason for a damaged file and for one that is not a case."""
     try:
         data = json_text.read(path)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise CaseUnreadable(
+            f"{path} cannot be read: {error.strerror or error}. Name a case that you may read."
+        ) from None
+    except ValueError as error:
         raise CaseUnreadable(f"{path} cannot be read as a case: {error}. Run the program again to make one.") from None
     if not isinstance(data, dict) or "kind" not in data or "schema" not in data:
         raise CaseUnreadable(f"{path} is JSON, but not a flatout case: `kind` and `schema` were expected in it.")
@@ -125,8 +130,7 @@ def latest_tune(command: Sequence[str], home: Path | None = None) -> Case:
 def latest_tune_in(command: Sequence[str], home: Path | None = None) -> tuple[Case, Path]:
     """The same, with its directory."""
     home = home or Path.cwd() / HOME
-    files = sorted((home / "cases").glob(f"tune-*/{FILE}"), key=lambda path: -path.stat().st_mtime)
-    for path in files:
+    for path in _newest_first(home, "tune-*"):
         case = load(path)
         if case.tuned and _program_of(case.program.command) == _program_of(command):
             return case, path.parent
@@ -142,13 +146,17 @@ def latest_with_patch(home: Path | None = None) -> Path:
     Never an older tune's: what the newest one did not find must not be applied by mistake.
     """
     latest = locate(None, home)
-    files = (home or Path.cwd() / HOME).glob(f"cases/*/{FILE}")
-    for path in (latest, *sorted(files, key=lambda one: -one.stat().st_mtime)):
+    for path in (latest, *_newest_first(home or Path.cwd() / HOME)):
         with contextlib.suppress(CaseUnreadable):
             case = load(path)
             if case.patch or case.kind == "tune":
                 return path
     return latest
+
+
+def _newest_first(home: Path, name: str = "*") -> list[Path]:
+    """The files of the kept cases."""
+    return sorted((home / "cases").glob(f"{name}/{FILE}"), key=lambda path: -path.stat().st_mtime)
 
 
 def _program_of(command: Sequence[str]) -> tuple[str, ...]:

@@ -85,12 +85,13 @@ class History:
     def add(self, run: Run, key: str, directory: str, recorded: float) -> None:
         """Insert a run, or update the row that it has already."""
         text = json.dumps(run.to_json(), ensure_ascii=True, allow_nan=False)
-        with self._writing() as connection:
+        values = (key, directory, recorded, run.kind, run.program, run.commit, run.branch, text)
+        with self._clear_errors(), self._writing() as connection:
             connection.execute(
                 "INSERT INTO runs (key, place, recorded, kind, program, commit_id, branch, run) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT (key) DO UPDATE SET place = excluded.place, run = excluded.run",
-                tuple(map(_storable, (key, directory, recorded, run.kind, run.program, run.commit, run.branch, text))),
+                tuple(map(_storable, values)),
             )
 
     def entries(self, program: str | None = None, limit: int = 5000) -> list[Entry]:
@@ -108,6 +109,13 @@ class History:
     def keys(self) -> set[str]:
         try:
             return {row[0] for row in self._connection.execute("SELECT key FROM runs")}
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from None
+
+    @contextlib.contextmanager
+    def _clear_errors(self) -> Iterator[None]:
+        try:
+            yield
         except sqlite3.DatabaseError as error:
             raise self._unusable(error) from None
 
@@ -145,10 +153,13 @@ class History:
         return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
 
     def _unusable(self, error: sqlite3.Error) -> FlatoutError:
-        return CaseUnreadable(
-            f"The history {self.path} cannot be used: {error}. Move it away; `flatout history` makes a new one from "
-            "the kept cases."
-        )
+        todo = "Move it away; `flatout history` makes a new one from the kept cases."
+        if isinstance(error, sqlite3.OperationalError):  # the file is in order, but not to be had now
+            todo = (
+                "It and its directory have to be writable, also to read it, and not locked by another program; "
+                f"{VARIABLE} names another file."
+            )
+        return CaseUnreadable(f"The history {self.path} cannot be used: {error}. {todo}")
 
 
 def open_in(home: Path | None = None) -> History:

@@ -20,7 +20,7 @@ from flatout.model.errors import FlatoutError
 from flatout.store import origin, permissions
 from flatout.store.cases import FILE, load, write_case
 from flatout.store.database import History, open_in
-from flatout.store.run_summary import program_file, run_of
+from flatout.store.run_summary import Run, program_file, run_of
 
 KINDS = ("run", "tune", "trace")
 """Kinds of cases that have steps."""
@@ -70,13 +70,19 @@ def catch_up(history: History, home: Path) -> int:
     """Add kept cases that are missing in the history: older ones, or those of a moved directory."""
     known = history.keys()
     found = 0
+    missing: list[tuple[Run, str, str, float]] = []
     for path in sorted((home / "cases").glob(f"*/{FILE}")):
         with contextlib.suppress(FlatoutError, OSError, ArithmeticError, AttributeError, TypeError, ValueError):
             if _is_known(path, known):
                 continue
             case = load(path)
             if case.kind in KINDS and case.steps is not None and key_of(case, path.parent.name) not in known:
-                add(history, case, path.parent, _when(case, path))
+                run, when = run_of(case, path.parent.name), _when(case, path)
+                missing.append((run, key_of(case, path.parent.name), str(path.parent.resolve()), when))
+    with contextlib.suppress(FlatoutError):  # it may be read, but not be written: the others would wait in vain too
+        for row in missing:
+            with contextlib.suppress(ValueError, TypeError):
+                history.add(*row)
                 found += 1
     return found
 

@@ -76,12 +76,12 @@ def make(spec: Specification, say: Callable[[str], None]) -> str:
     """The Python of the environment with these packages, from the cache where it is there."""
     directory = home() / _key(spec)
     python = str(directory / "bin" / "python")
-    if (directory / MADE).is_file():
+    if _is_complete(directory):
         return python
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         with _locked(directory.parent / f"{directory.name}.lock"):
-            if not (directory / MADE).is_file():  # someone else may have made it meanwhile
+            if not _is_complete(directory):  # someone else may have made it meanwhile
                 say(f"making an environment with {' '.join(spec.requirements)}")
                 _make(spec, directory)
     except OSError as error:
@@ -90,6 +90,11 @@ def make(spec: Specification, say: Callable[[str], None]) -> str:
             "directory."
         ) from None
     return python
+
+
+def _is_complete(directory: Path) -> bool:
+    """Also whether the Python that it was made with is still there: its own is a link to that."""
+    return (directory / MADE).is_file() and (directory / "bin" / "python").exists()
 
 
 def _make(spec: Specification, directory: Path) -> None:
@@ -118,7 +123,12 @@ def _make(spec: Specification, directory: Path) -> None:
 def _put_on_top(directory: Path, python: str) -> None:
     """What is installed for another Python is seen from this environment as well, after its own packages."""
     question = "import sys; print('\\n'.join(p for p in sys.path if p.endswith(('site-packages', 'dist-packages'))))"
-    below = subprocess.run([python, "-c", question], capture_output=True, text=True, timeout=QUESTION_SECONDS)
+    try:
+        below = subprocess.run(
+            [python, "-c", question], capture_output=True, text=True, timeout=QUESTION_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        raise _no_python(python) from None
     # In this way what is installed from a checkout there is found as well.
     lines = [f"import site; site.addsitedir({path!r})\n" for path in below.stdout.splitlines()]
     for own in directory.glob("lib/python*/site-packages"):
@@ -169,10 +179,12 @@ def _asked(python: str) -> dict[str, Any]:
         done = subprocess.run([python, "-c", QUESTION], capture_output=True, text=True, timeout=QUESTION_SECONDS)
         answer = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
-        raise EnvironmentNotMade(
-            f"{python} does not run as a Python. Give a Python or a virtual environment."
-        ) from None
+        raise _no_python(python) from None
     return answer if isinstance(answer, dict) else {}
+
+
+def _no_python(python: str) -> EnvironmentNotMade:
+    return EnvironmentNotMade(f"{python} does not run as a Python. Give a Python or a virtual environment.")
 
 
 def _key(spec: Specification) -> str:
@@ -186,7 +198,7 @@ def _changed(requirements: Sequence[str]) -> list[float]:
     """When the files of local packages were last changed: they are not the same package after that."""
     files = (Path(text) for text in requirements if os.path.isabs(text))
     found = (path.rglob("*.py") if path.is_dir() else [path] for path in files)
-    return sorted(one.stat().st_mtime for paths in found for one in paths)
+    return sorted(one.stat().st_mtime for paths in found for one in paths if one.is_file())  # a link may lead nowhere
 
 
 @contextlib.contextmanager

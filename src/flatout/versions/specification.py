@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import shlex
@@ -45,7 +46,7 @@ def specification(text: str) -> Specification:
     """Raises `InvalidOption` for what is neither a Python, nor an environment, nor a package."""
     pythons: list[str] = []
     requirements: list[str] = []
-    for word in shlex.split(text):
+    for word in _words(text):
         python = _python(word)
         if python:
             pythons.append(python)
@@ -56,6 +57,16 @@ def specification(text: str) -> Specification:
     if not pythons and not requirements:
         raise InvalidOption("--env is empty. Give a Python, a virtual environment, or packages: tensorflow==2.15.")
     return Specification(text.strip(), pythons[0] if pythons else "", tuple(requirements))
+
+
+def _words(text: str) -> list[str]:
+    """As a shell divides them; a path with blanks is one word, as it was typed."""
+    if " " in text.strip() and _python(text.strip()):
+        return [text.strip()]
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise InvalidOption(f"--env {text!r} has a quotation mark that is not closed.") from None
 
 
 def with_packages(spec: Specification, requirements: tuple[str, ...], text: str) -> Specification:
@@ -95,10 +106,22 @@ def _packages(word: str, text: str) -> list[str]:
 def listed(path: Path) -> list[str]:
     """The requirements of a file, without comments, options and hashes."""
     found = []
-    for line in path.read_text(encoding="utf-8").replace("\\\n", " ").splitlines():
+    for line in _text(path).replace("\\\n", " ").splitlines():
         requirement = line.split(" #")[0].split(" --hash")[0].strip()
         if requirement and not requirement.startswith(("#", "-")):
             found.append(requirement)
     if not found:
         raise InvalidOption(f"{path} lists no packages.")
     return found
+
+
+def _text(path: Path) -> str:
+    """Its content. PowerShell writes `pip freeze > requirements.txt` as UTF-16, which pip reads as well."""
+    try:
+        content = path.read_bytes()
+        wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        return content.decode("utf-16" if wide else "utf-8-sig").replace("\r\n", "\n")
+    except OSError as error:
+        raise InvalidOption(f"{path} cannot be read: {error.strerror}. Give a list of packages.") from None
+    except UnicodeDecodeError:
+        raise InvalidOption(f"{path} is not a text in UTF-8. Give a list of packages, one in each line.") from None

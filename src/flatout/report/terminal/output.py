@@ -14,7 +14,7 @@ from flatout.report.terminal.page import Page
 
 NARROWEST, WIDEST = 40, 160
 GLYPHS = "█▓▒░▚┄▁▂▃▄▅▆▇→–…·×µ±≥≤─◀"
-_ASCII = dict(zip(map(ord, GLYPHS), "#%+=x._.-=+*%>-~-xu+><-<", strict=True)) | {ord("’"): "'", 0xA0: " "}
+_ASCII = dict(zip(map(ord, GLYPHS), "#%+=x._.-=+*%>-~-xu+><-<", strict=True)) | {ord("’"): "'", 0x2212: "-", 0xA0: " "}
 """What the views draw with, and the ASCII characters of the same width for terminals without Unicode."""
 
 

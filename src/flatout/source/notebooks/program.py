@@ -19,7 +19,7 @@ from pathlib import Path
 from flatout.model.errors import NotebookUnusable
 from flatout.model.text import clean
 from flatout.source.notebooks.text import CELL_MAGIC, MARK, NotANotebook, Notebook, read, to_bytes
-from flatout.store import HOME
+from flatout.store import HOME, write_atomically
 
 ENDING = ".ipynb"
 LEFT_OUT = frozenset(
@@ -95,12 +95,12 @@ def program_of(path: str) -> Path:
         raise NotebookUnusable(f"{path} is {error}. {_what_to_do(content)}") from None
     _check(book, path)
     text = _begin(notebook, book) + book.text
-    key = blake2b(f"{notebook}{text}".encode(), digest_size=4).hexdigest()
+    key = blake2b(f"{notebook}{text}".encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
     plain = re.sub(r"[^\w.-]", "_", notebook.name)  # so that a text shows where the path ends
     file = Path(HOME).absolute() / "notebooks" / key / f"{plain}.py"
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not file.exists():
-        file.write_text(text, encoding="utf-8")
+        write_atomically(file, text)  # the ranks of a job come here at once
     return file
 
 
@@ -110,7 +110,7 @@ def _begin(notebook: Path, book: Notebook) -> str:
     header = START.count("\n") + bool(futures)
     starts = [start + header for start in book.starts]
     return START.format(
-        futures=futures, directory=str(notebook.parent), starts=starts, cells=book.cells, name=notebook.name
+        futures=futures, directory=str(notebook.parent), starts=starts, cells=book.cells, name=clean(notebook.name)
     )
 
 
@@ -155,8 +155,8 @@ def _statement(line: str, cell: int) -> str:
     if name in MEASURING:
         statement = re.sub(r"^(-\w+( \d+)? )*", "", rest)
         return f"{target or ''} {statement}".strip() or "pass"
-    if name == "cd":
-        return f"os.chdir({rest.strip()!r})"
+    if name == "cd" and not rest.startswith("-"):
+        return f"os.chdir({_path(rest or '~')})"
     if name in ("env", "set_env") and "=" in rest:
         key, _, value = rest.partition("=")
         return f"os.environ[{key.strip()!r}] = {value.strip()!r}"
@@ -166,14 +166,14 @@ def _statement(line: str, cell: int) -> str:
 
 
 def _of_cell(source: str, cell: int) -> str:
-    first, _, body = source.strip().partition("\n")
-    name, _, rest = first.removeprefix("%%").partition(" ")
+    first, _, body = source.replace("\r\n", "\n").strip().partition("\n")
+    name, _, rest = first.removeprefix("%%").strip().partition(" ")
     if name in SHOWN:
         return "pass"
-    if name in SHELLS:
+    if name in SHELLS and not rest.strip():  # its options name values of the notebook that it sets or reads
         return f'__import__("subprocess").run([{name!r}, "-c", {body!r}])'
     if name == "writefile" and not rest.startswith("-"):
-        return f'open({rest.strip()!r}, "w", encoding="utf-8").write({body!r})'
+        return f'open({_path(rest)}, "w", encoding="utf-8").write({body + chr(10)!r})'
     if _has_ipython():
         return f"get_ipython().run_cell_magic({name!r}, {rest!r}, {body!r})"
     raise NotebookUnusable(_refused(f"%%{name}", cell))
@@ -182,6 +182,15 @@ def _of_cell(source: str, cell: int) -> str:
 def _has_ipython() -> bool:
     """Whether the program finds IPython: it has the other magics, and says by name which one it lacks."""
     return importlib.util.find_spec("IPython") is not None
+
+
+def _path(text: str) -> str:
+    """A path as IPython takes it: in quotation marks or without, with `~` and values of the notebook in it."""
+    words = text.strip()
+    if words[:1] in ("'", '"') and words[-1:] == words[:1]:
+        words = words[1:-1]
+    named = f"_flatout_command({words!r}, globals())" if re.search(r"\{|\$", words) else repr(words)
+    return f"os.path.expanduser({named})" if words.startswith("~") or named != repr(words) else named
 
 
 def _shell(target: str, command: str) -> str:

@@ -62,8 +62,8 @@ def read(content: bytes, statement: Statement = _nothing) -> Notebook:
         cells = data.get("cells") if isinstance(data, dict) else None
         if not isinstance(cells, list):
             raise NotANotebook("not a notebook: it has no list of cells")
-        book = Notebook(content=data, language=_language(data.get("metadata", {})))
-    except (ValueError, RecursionError, AttributeError) as error:
+        book = Notebook(content=data, language=_language(data.get("metadata")))
+    except (ValueError, RecursionError) as error:
         raise NotANotebook(f"not a notebook: {error}") from None
     if book.language.lower() != "python":
         return book
@@ -82,8 +82,13 @@ def read(content: bytes, statement: Statement = _nothing) -> Notebook:
 
 def _language(metadata: Any) -> str:
     """What its kernel speaks, or, where the kernel does not say so, what its cells were last run in."""
-    named = metadata.get("kernelspec", {}).get("language") or metadata.get("language_info", {}).get("name")
-    return str(named or "python")
+    kernel, info = (_object(_object(metadata).get(name)) for name in ("kernelspec", "language_info"))
+    return str(kernel.get("language") or info.get("name") or "python")
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """What is null in some notebooks is as good as not there."""
+    return value if isinstance(value, dict) else {}
 
 
 def source_of(cell: Any) -> str | None:
