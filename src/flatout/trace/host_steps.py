@@ -223,8 +223,9 @@ def _marks(host: Plane) -> tuple[Line, Times, Times, Times, NDArray[np.int64]] |
         number = number[index]
         steps = np.diff(number)
         # The last mark was opened when the window closed: it does not contain a whole step.
-        keep = (steps >= 1) & (steps < 100_000)
-        start, end = line.start_ps[index][:-1][keep], line.start_ps[index][1:][keep]
+        at = line.start_ps[index]
+        keep = (steps >= 1) & (steps < 100_000) & (at[1:] > at[:-1])
+        start, end = at[:-1][keep], at[1:][keep]
         steps, first = steps[keep], number[:-1][keep]
         if len(start) >= 5:  # the first span contains the start-up of the profiler
             start, end, steps, first = start[1:], end[1:], steps[1:], first[1:]

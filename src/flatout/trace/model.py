@@ -31,6 +31,8 @@ from flatout.trace.columns import (
 
 MOST_OBJECTS = 1 << 23
 """Names, stats of names, warnings; a line counts as 8 and a plane as 16. An object takes about 200 bytes."""
+FARTHEST_PS = 1 << 62
+"""Fifty days: a line that begins farther away is damaged, and its picoseconds would not fit their numbers."""
 
 Value = float | int | str | bytes
 Floats = NDArray[np.float64]
@@ -75,7 +77,8 @@ class Line:
     @cached_property
     def start_ps(self) -> Integers:
         """Picoseconds since `trace.origin_ns`."""
-        return self._events.offset_ps + (self.timestamp_ns - self.plane.trace.origin_ns) * 1000
+        since = (self.timestamp_ns - self.plane.trace.origin_ns) * 1000
+        return self._events.offset_ps + min(max(since, -FARTHEST_PS), FARTHEST_PS)
 
     @property
     def duration_ps(self) -> Integers:
