@@ -210,6 +210,12 @@ def test_settings_of_pyproject(tmp_path: Path) -> None:
         "[tool.flatout.check]\nselect = 'a'",
         "[tool",
         "[tool.flatout.check]\ntf='x'",
+        "[tool.flatout.check]\ntf = 2.20",  # TOML reads a number, 2.2
+        "[tool.flatout.check]\ntests = 'false'",
+        "[tool.flatout.check]\nconfidence = 1",
+        "[tool.flatout]\ncheck = 3",
+        "[tool]\nflatout = 3",
+        "tool = 3",
     ],
 )
 def test_wrong_settings_say_what_to_do(tmp_path: Path, text: str) -> None:
@@ -236,6 +242,12 @@ def test_patterns_of_files(tmp_path: Path) -> None:
         ('[project]\ndependencies = ["tensorflow>=2.4"]\n[tool.flatout.check]\ntf = "2.9"\n', (2, 9)),
         ('[project]\ndependencies = ["tensorflow>=2.4"]\n[tool.flatout.check]\ntests = true\n', (2, 4)),
         ('[project]\ndependencies = ["tensorflow<2.4", "tensorflow-datasets>=2.0"]\n', VERSION),
+        ('[project]\ndependencies = ["tensorflow-datasets<5,>=4.0"]\n', VERSION),
+        (
+            "[project]\ndependencies = [\"tensorflow>=2.16; python_version>'3.11'\", "
+            "\"tensorflow>=2.9; python_version<'3.12'\"]\n",
+            (2, 9),
+        ),
         ("project = 3\n", VERSION),
     ],
 )
