@@ -299,6 +299,35 @@ def test_comments_silence(comment: str, left: int) -> None:
     assert len(checker.check(text).diagnostics) == 1
 
 
+STEP = """\
+def train_step(x):
+    with tf.GradientTape() as tape:
+        loss = loss_of(model(x))
+    optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "left"),
+    [
+        ("# flatout: ignore\nmodel.compile(\n    'adam',\n    run_eagerly=True,\n)\n", 0),
+        ("model.compile(  # flatout: ignore\n    'adam',\n    run_eagerly=True,\n)\n", 0),
+        ("model.compile(\n    'adam',\n    run_eagerly=True,\n)  # flatout: ignore\n", 0),
+        ("model.compile(\n    # flatout: ignore\n    run_eagerly=True,\n)\n", 0),
+        ("model.compile(\n    # flatout: ignore\n    'adam',\n    run_eagerly=True,\n)\n", 1),
+        ("model.compile(\n    run_eagerly=True,\n    # flatout: ignore\n)\n", 1),
+        ("x = 1\rmodel.compile(run_eagerly=True)  # flatout: ignore\r", 0),
+        ("# flatout: ignore\nx = 1\nmodel.compile(run_eagerly=True)\n", 1),
+        ("# flatout: ignore\nif x:\n    model.compile(run_eagerly=True)\n", 1),
+        (f"@timed\n{STEP}", 1),
+        (f"# flatout: ignore\n@timed\n{STEP}", 0),
+        ("# flatout: ignore\n@timed\ndef f(x):\n    model.compile(run_eagerly=True)\n", 1),
+    ],
+)
+def test_comments_silence_the_whole_of_a_statement(call: str, left: int) -> None:
+    assert len(Checker(select()).check("import tensorflow as tf\n" + call).diagnostics) == left
+
+
 def test_a_whole_file_is_silenced() -> None:
     assert not Checker(select()).check("# flatout: ignore-file\n" + BAD).diagnostics
     assert Checker(select()).check("# flatout: ignore-file[retracing]\n" + BAD).diagnostics
