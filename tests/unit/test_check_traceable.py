@@ -57,6 +57,22 @@ REFUSED = {
         with tf.GradientTape() as tape:
             loss = self.loss(y, self.model(x))""",
     ),
+    "a method of arrays": (
+        "x",
+        """
+    def learn(self, batch):
+        x, y = batch
+        x = x.reshape(-1, 784)
+        with tf.GradientTape() as tape:
+            loss = self.loss(y, self.model(x))""",
+    ),
+    "an attribute of arrays": (
+        "x",
+        """
+    def learn(self, x):
+        with tf.GradientTape() as tape:
+            loss = self.loss(x, self.model(x)) / x.size""",
+    ),
     "scipy inside": (
         "x",
         """
