@@ -187,3 +187,17 @@ def test_a_question_in_a_notebook_is_read() -> None:
     book = json.dumps({"cells": [{"cell_type": "code", "source": lines}]}).encode()
     after = json.loads(fix(book, "book.ipynb", Checker(select()), everything).content)
     assert after["cells"][0]["source"] == [*lines[:2], "model.compile()  # why?\n"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ds = tf.data.Dataset.range(9)\nfor epoch in range(3):\n    ds.shuffle(9)\n",
+        "ds = tf.data.Dataset.range(9)\ndef show():\n    ds.batch(3)\n    print(list(ds))\n",
+    ],
+)
+def test_a_stage_is_not_assigned_where_the_name_would_mean_something_else(code: str) -> None:
+    source = f"import tensorflow as tf\n{code}".encode()
+    checker = Checker(select(["discarded-stage"]))
+    assert checker.check(source.decode(), PROGRAM).diagnostics
+    assert fix(source, PROGRAM, checker, everything).content == source
