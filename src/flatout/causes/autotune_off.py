@@ -122,7 +122,9 @@ def _switched_off(node: ast.Assign, site: Site) -> Iterator[Match]:
             node,
             f"tf.data runs without {OFF[name]}: input and step take turns where they could overlap.",
             "Delete the line; tf.data decides well by itself.",
-            repair=Repair(DeleteStatement(), safe=not explained),
+            repair=Repair(
+                DeleteStatement(), safe=not explained, assumes="what the line was written for no longer holds"
+            ),
             confidence="low" if explained else "high",
         )
 
