@@ -149,6 +149,24 @@ def test_a_function_that_a_trace_would_change_is_not_decorated(name: str) -> Non
     assert advice.startswith("Make a @tf.function of it. First: ")
 
 
+def test_a_step_that_needs_arrays_is_not_taken_out_of_its_loop() -> None:
+    source = (
+        HEAD
+        + """
+    def learn(self, batches):
+        for x, y in batches:
+            with tf.GradientTape() as tape:
+                loss = self.loss(y.astype("float32"), self.model(x))
+            gradients = tape.gradient(loss, self.model.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.model.trainable_variables))
+"""
+    )
+    checker = Checker(select(["eager-step"]))
+    assert [item.repair for item in checker.check(source, "agent.py").diagnostics] == [None]
+    (plain,) = checker.check(source.replace('.astype("float32")', ""), "agent.py").diagnostics
+    assert plain.repair is not None
+
+
 def test_a_step_of_its_arguments_alone_is_decorated() -> None:
     text, advice = repaired("x", TAKEN)
     assert "    @tf.function\n    def learn(self, x):" in text

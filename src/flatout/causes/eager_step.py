@@ -224,9 +224,16 @@ def _is_gradient(value: ast.expr, site: Site) -> bool:
 
 def _taken_out(tape: ast.With, site: Site) -> Repair | None:
     """The edit that makes a function of the statements from the tape to the update, where it can be made."""
+    from flatout.source.editing.step_blocks import without_moved
     from flatout.source.editing.step_search import Search
+    from flatout.source.editing.traceable import arrays_among
 
-    if Search(site.module.tree, tape.lineno, unproven=True).found() is None:
+    search = Search(site.module.tree, tape.lineno, unproven=True)
+    step = search.found()
+    if step is None:
+        return None
+    given = [item.name for item in step.given]
+    if any(arrays_among(given, without_moved(list(step.body), step.split), search.fit)):
         return None
     return Repair(LeverEdit("extract-step", tape.lineno), assumes=_ASSUMED)
 
