@@ -167,6 +167,30 @@ def test_a_step_that_needs_arrays_is_not_taken_out_of_its_loop() -> None:
     assert plain.repair is not None
 
 
+FOLDS = """
+import tensorflow as tf
+
+def train(model, optimizer, data):
+    for x, y in data:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x) - y) ** 2)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+
+{0}model, optimizer = make(), tf.keras.optimizers.Adam()
+{0}train(model, optimizer, data)
+"""
+
+
+def test_a_step_is_not_taken_out_of_a_function_that_gets_several_models() -> None:
+    checker = Checker(select(["eager-step"]))
+    several = FOLDS.format("    ").replace("    model, opt", "for fold in range(5):\n    model, opt")
+    assert [item.repair for item in checker.check(several, "folds.py").diagnostics] == [None]
+    (one,) = checker.check(FOLDS.format(""), "folds.py").diagnostics
+    assert one.repair is not None
+    assert "the same model" in one.repair.assumes
+
+
 def test_a_step_of_its_arguments_alone_is_decorated() -> None:
     text, advice = repaired("x", TAKEN)
     assert "    @tf.function\n    def learn(self, x):" in text

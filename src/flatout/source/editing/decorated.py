@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from flatout.source.editing.dataflow import LOOPS, arguments, bound_in, called_name, has_no_hash, within
 from flatout.source.editing.project import Code, Project
@@ -29,7 +29,7 @@ def reason(project: Project, code: Code) -> str | None:
     holders = (node for node in ast.walk(project.modules[code.path]) if isinstance(node, ast.ClassDef))
     if code.holder and any(node.name == code.holder and has_no_hash(node) for node in holders):
         return f"objects of {code.holder} cannot be hashed, so that TensorFlow keeps no graph for one"
-    return next(_python_results(code), None) or next(_several_objects(project, code), None)
+    return next(_python_results(code), None) or next(several_objects(project, code), None)
 
 
 def _python_results(code: Code) -> Iterator[str]:
@@ -66,10 +66,12 @@ def _is_python(value: ast.expr) -> bool:
 # ── objects ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _several_objects(project: Project, code: Code) -> Iterator[str]:
-    """Arguments with variables that are another object in another call."""
+def several_objects(project: Project, code: Code, among: Collection[str] | None = None) -> Iterator[str]:
+    """Arguments with variables that are another object in another call. `among`: of these arguments alone."""
     taken = arguments(code.node)
-    objects = {name for name in taken if name != code.this and _has_variables(code, name)}
+    objects = {name for name in taken if name != code.this and has_variables(code, name)}
+    if among is not None:
+        objects &= set(among)
     if not objects:
         return
     given: dict[str, set[str]] = {}
@@ -94,7 +96,7 @@ def _told(name: str, where: str) -> str:
     return f"its argument {name} is another object in another call ({where}), whose variables a graph would not make"
 
 
-def _has_variables(code: Code, name: str) -> bool:
+def has_variables(code: Code, name: str) -> bool:
     return any(
         isinstance(node, ast.Attribute)
         and node.attr in _OF_OBJECTS
