@@ -131,6 +131,7 @@ def test_a_float64_that_a_comment_demands_stays() -> None:
         ("FROM nvcr.io/nvidia/tensorflow:21.04-tf1-py3", [(1, 15)]),
         ("FROM nvcr.io/nvidia/tensorflow:21.04-tf2-py3", []),
         ("tensorflow-datasets==4.0\ntensorflow_probability==0.9\ntensorflow", []),
+        ('extras_require={"gpu": ["tensorflow-gpu>=2.16"], "cpu": ["tensorflow>=2.4"]}', [(2, 16), (2, 4)]),
     ],
 )
 def test_the_oldest_tensorflow_of_a_project(text: str, oldest: list[tuple[int, int]]) -> None:

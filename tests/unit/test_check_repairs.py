@@ -187,3 +187,45 @@ def test_a_question_in_a_notebook_is_read() -> None:
     book = json.dumps({"cells": [{"cell_type": "code", "source": lines}]}).encode()
     after = json.loads(fix(book, "book.ipynb", Checker(select()), everything).content)
     assert after["cells"][0]["source"] == [*lines[:2], "model.compile()  # why?\n"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ds = tf.data.Dataset.range(9)\nfor epoch in range(3):\n    ds.shuffle(9)\n",
+        "ds = tf.data.Dataset.range(9)\ndef show():\n    ds.batch(3)\n    print(list(ds))\n",
+    ],
+)
+def test_a_stage_is_not_assigned_where_the_name_would_mean_something_else(code: str) -> None:
+    source = f"import tensorflow as tf\n{code}".encode()
+    checker = Checker(select(["discarded-stage"]))
+    assert checker.check(source.decode(), PROGRAM).diagnostics
+    assert fix(source, PROGRAM, checker, everything).content == source
+
+
+@pytest.mark.parametrize(
+    ("body", "repaired"),
+    [
+        ("tf.reshape(x, (n, -1))", True),
+        ("x if n % 100 == 0 else -x", True),
+        ("x * n", False),
+        ("x * [1.0, 2.0][n]", False),
+        ('tf.identity(x, name=f"x{n}")', False),
+    ],
+)
+def test_a_number_becomes_a_tensor_only_where_a_tensor_of_integers_will_do(body: str, repaired: bool) -> None:
+    source = (
+        f"import tensorflow as tf\n@tf.function\ndef step(x, n):\n    return {body}\n"
+        "for i in range(1000):\n    step(data, i)\n"
+    )
+    found = Checker(select(["retracing"])).check(source, PROGRAM).diagnostics
+    assert [item.repair is not None for item in found] == [repaired]
+
+
+def test_each_unsafe_repair_says_what_it_assumes() -> None:
+    silent = set()
+    for path in FIXTURES.glob("*/*.py"):
+        for item in Checker(select(["all"])).check(path.read_text(), PROGRAM).diagnostics:
+            if item.repair is not None and not item.repair.safe and not item.repair.assumes:
+                silent.add(item.full_name)
+    assert not silent

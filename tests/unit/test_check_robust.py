@@ -210,6 +210,12 @@ def test_settings_of_pyproject(tmp_path: Path) -> None:
         "[tool.flatout.check]\nselect = 'a'",
         "[tool",
         "[tool.flatout.check]\ntf='x'",
+        "[tool.flatout.check]\ntf = 2.20",  # TOML reads a number, 2.2
+        "[tool.flatout.check]\ntests = 'false'",
+        "[tool.flatout.check]\nconfidence = 1",
+        "[tool.flatout]\ncheck = 3",
+        "[tool]\nflatout = 3",
+        "tool = 3",
     ],
 )
 def test_wrong_settings_say_what_to_do(tmp_path: Path, text: str) -> None:
@@ -236,6 +242,12 @@ def test_patterns_of_files(tmp_path: Path) -> None:
         ('[project]\ndependencies = ["tensorflow>=2.4"]\n[tool.flatout.check]\ntf = "2.9"\n', (2, 9)),
         ('[project]\ndependencies = ["tensorflow>=2.4"]\n[tool.flatout.check]\ntests = true\n', (2, 4)),
         ('[project]\ndependencies = ["tensorflow<2.4", "tensorflow-datasets>=2.0"]\n', VERSION),
+        ('[project]\ndependencies = ["tensorflow-datasets<5,>=4.0"]\n', VERSION),
+        (
+            "[project]\ndependencies = [\"tensorflow>=2.16; python_version>'3.11'\", "
+            "\"tensorflow>=2.9; python_version<'3.12'\"]\n",
+            (2, 9),
+        ),
         ("project = 3\n", VERSION),
     ],
 )
@@ -285,6 +297,35 @@ def test_comments_silence(comment: str, left: int) -> None:
     assert len(checker.check(behind).diagnostics) == left
     assert len(checker.check(above).diagnostics) == left
     assert len(checker.check(text).diagnostics) == 1
+
+
+STEP = """\
+def train_step(x):
+    with tf.GradientTape() as tape:
+        loss = loss_of(model(x))
+    optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "left"),
+    [
+        ("# flatout: ignore\nmodel.compile(\n    'adam',\n    run_eagerly=True,\n)\n", 0),
+        ("model.compile(  # flatout: ignore\n    'adam',\n    run_eagerly=True,\n)\n", 0),
+        ("model.compile(\n    'adam',\n    run_eagerly=True,\n)  # flatout: ignore\n", 0),
+        ("model.compile(\n    # flatout: ignore\n    run_eagerly=True,\n)\n", 0),
+        ("model.compile(\n    # flatout: ignore\n    'adam',\n    run_eagerly=True,\n)\n", 1),
+        ("model.compile(\n    run_eagerly=True,\n    # flatout: ignore\n)\n", 1),
+        ("x = 1\rmodel.compile(run_eagerly=True)  # flatout: ignore\r", 0),
+        ("# flatout: ignore\nx = 1\nmodel.compile(run_eagerly=True)\n", 1),
+        ("# flatout: ignore\nif x:\n    model.compile(run_eagerly=True)\n", 1),
+        (f"@timed\n{STEP}", 1),
+        (f"# flatout: ignore\n@timed\n{STEP}", 0),
+        ("# flatout: ignore\n@timed\ndef f(x):\n    model.compile(run_eagerly=True)\n", 1),
+    ],
+)
+def test_comments_silence_the_whole_of_a_statement(call: str, left: int) -> None:
+    assert len(Checker(select()).check("import tensorflow as tf\n" + call).diagnostics) == left
 
 
 def test_a_whole_file_is_silenced() -> None:

@@ -57,6 +57,22 @@ REFUSED = {
         with tf.GradientTape() as tape:
             loss = self.loss(y, self.model(x))""",
     ),
+    "a method of arrays": (
+        "x",
+        """
+    def learn(self, batch):
+        x, y = batch
+        x = x.reshape(-1, 784)
+        with tf.GradientTape() as tape:
+            loss = self.loss(y, self.model(x))""",
+    ),
+    "an attribute of arrays": (
+        "x",
+        """
+    def learn(self, x):
+        with tf.GradientTape() as tape:
+            loss = self.loss(x, self.model(x)) / x.size""",
+    ),
     "scipy inside": (
         "x",
         """
@@ -131,6 +147,48 @@ def test_a_function_that_a_trace_would_change_is_not_decorated(name: str) -> Non
     text, advice = repaired(*REFUSED[name])
     assert "@tf.function\n    def learn(" not in text
     assert advice.startswith("Make a @tf.function of it. First: ")
+
+
+def test_a_step_that_needs_arrays_is_not_taken_out_of_its_loop() -> None:
+    source = (
+        HEAD
+        + """
+    def learn(self, batches):
+        for x, y in batches:
+            with tf.GradientTape() as tape:
+                loss = self.loss(y.astype("float32"), self.model(x))
+            gradients = tape.gradient(loss, self.model.trainable_variables)
+            self.optimizer.apply_gradients(zip(gradients, self.model.trainable_variables))
+"""
+    )
+    checker = Checker(select(["eager-step"]))
+    assert [item.repair for item in checker.check(source, "agent.py").diagnostics] == [None]
+    (plain,) = checker.check(source.replace('.astype("float32")', ""), "agent.py").diagnostics
+    assert plain.repair is not None
+
+
+FOLDS = """
+import tensorflow as tf
+
+def train(model, optimizer, data):
+    for x, y in data:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x) - y) ** 2)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+
+{0}model, optimizer = make(), tf.keras.optimizers.Adam()
+{0}train(model, optimizer, data)
+"""
+
+
+def test_a_step_is_not_taken_out_of_a_function_that_gets_several_models() -> None:
+    checker = Checker(select(["eager-step"]))
+    several = FOLDS.format("    ").replace("    model, opt", "for fold in range(5):\n    model, opt")
+    assert [item.repair for item in checker.check(several, "folds.py").diagnostics] == [None]
+    (one,) = checker.check(FOLDS.format(""), "folds.py").diagnostics
+    assert one.repair is not None
+    assert "the same model" in one.repair.assumes
 
 
 def test_a_step_of_its_arguments_alone_is_decorated() -> None:

@@ -116,15 +116,28 @@ def _switched_off(node: ast.Assign, site: Site) -> Iterator[Match]:
         return
     written = ast.unparse(target)
     name = next((name for name in OFF if written.endswith(f".{name}")), None)
-    if name is not None:
+    if name is not None and _is_of_pipelines(target, site):
         explained = consequence.is_explained(site, node.lineno) or "private_threadpool_size" in site.module.text
         yield Match(
             node,
             f"tf.data runs without {OFF[name]}: input and step take turns where they could overlap.",
             "Delete the line; tf.data decides well by itself.",
-            repair=Repair(DeleteStatement(), safe=not explained),
+            repair=Repair(
+                DeleteStatement(), safe=not explained, assumes="what the line was written for no longer holds"
+            ),
             confidence="low" if explained else "high",
         )
+
+
+def _is_of_pipelines(target: ast.Attribute, site: Site) -> bool:
+    """Whether the options are those of tf.data, and not settings of the program with an `autotune` of their own."""
+    holder = target.value.value if isinstance(target.value, ast.Attribute) else target.value
+    if last_name(target.value) != "autotune":
+        return True  # no other library has `experimental_optimization`
+    bound = datasets.binding(holder.id, site) if isinstance(holder, ast.Name) else None
+    if bound is not None and isinstance(bound.value, ast.Call):
+        return "options" in last_name(bound.value.func).lower()
+    return "opt" in last_name(holder).lower()
 
 
 @pattern("no-parallel-calls", calls=("map",), on_dataset=True, default=False, default_below=(2, 7))

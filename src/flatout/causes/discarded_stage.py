@@ -72,9 +72,20 @@ def _result_unused(node: ast.Expr, site: Site) -> Iterator[Match]:
         if isinstance(name, (ast.Name, ast.Attribute))
         else "Assign the result.",
         "exact" if exact else "semantic",
-        repair=Repair(AssignResult(), assumes="the stage is wanted") if isinstance(name, ast.Name) else None,
+        repair=Repair(AssignResult(), assumes="the stage is wanted") if _may_assign(name, site) else None,
         confidence="low" if call.func.attr in _SELDOM_MISSED else "high",
     )
+
+
+def _may_assign(name: ast.expr, site: Site) -> bool:
+    """Not a name of a scope further out, which would become a local one, nor one from outside of the loop: each turn
+    would put another stage on top of the last."""
+    if not isinstance(name, ast.Name):
+        return False
+    scope, bound = site.scope, datasets.binding(name.id, site)
+    if scope.is_function and name.id not in scope.arguments and (bound is None or bound.site.scope is not scope):
+        return False
+    return not site.loops or (bound is not None and bound.site.loops == site.loops)
 
 
 def _is_last_of_cell(node: ast.Expr, site: Site) -> bool:

@@ -47,6 +47,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from flatout.causes._sample_loops import eager_loops
 from flatout.causes._spec import Cause
@@ -57,10 +58,13 @@ from flatout.model.evidence.steps import EagerTape
 from flatout.source import context
 from flatout.source.analysis import datasets, drawn_numbers, loops, meant_steps, programs
 from flatout.source.analysis.patterns import Confidence, Match, pattern
-from flatout.source.analysis.scopes import FUNCTIONS, Loop, Scope, Site
+from flatout.source.analysis.scopes import FUNCTIONS, Loop, Module, Scope, Site
 from flatout.source.analysis.syntax import last_name
 from flatout.source.analysis.traced_functions import is_traced, traced
 from flatout.source.repairs import Decorate, LeverEdit, Repair
+
+if TYPE_CHECKING:
+    from flatout.source.editing.project import Project
 
 MOST_STEPS = 0.5
 """A tape that fewer of the steps have belongs to something else that the program trains."""
@@ -224,23 +228,47 @@ def _is_gradient(value: ast.expr, site: Site) -> bool:
 
 def _taken_out(tape: ast.With, site: Site) -> Repair | None:
     """The edit that makes a function of the statements from the tape to the update, where it can be made."""
+    from flatout.source.editing.dataflow import arguments
+    from flatout.source.editing.decorated import has_variables, several
+    from flatout.source.editing.step_blocks import without_moved
     from flatout.source.editing.step_search import Search
+    from flatout.source.editing.traceable import arrays_among
 
-    if Search(site.module.tree, tape.lineno, unproven=True).found() is None:
+    search = Search(site.module.tree, tape.lineno, unproven=True)
+    step = search.found()
+    if step is None:
         return None
-    return Repair(LeverEdit("extract-step", tape.lineno), assumes=_ASSUMED)
+    given = [item.name for item in step.given]
+    if any(arrays_among(given, without_moved(list(step.body), step.split), search.fit)):
+        return None
+    project = _project(site.module)
+    functions = [scope.node.lineno for scope in site.scope.around() if isinstance(scope.node, FUNCTIONS)]
+    around = [code for line in functions if (code := project.at(site.module.path, line)) is not None]
+    if any(text for code in around for text in several(project, code, among=given)):
+        return None
+    shared = any(has_variables(code, name) for code in around for name in given if name in arguments(code.node))
+    return Repair(
+        LeverEdit("extract-step", tape.lineno),
+        assumes=_ASSUMED + (", and all calls get the same model" if shared else ""),
+    )
 
 
 def _against_tracing(scope: Scope) -> str | None:
     """Why `@tf.function` alone may not do, by the same rules as the edits of `tune`."""
-    from flatout.source.editing.project import Project
     from flatout.source.editing.traceable import reason_against
 
-    module = scope.module
-    project = module.__dict__.get("_project")
-    if project is None:
-        project = module.__dict__["_project"] = Project({module.path: module.text})
-    return reason_against(project, module.path, scope.node.lineno)  # type: ignore[attr-defined]
+    return reason_against(_project(scope.module), scope.module.path, scope.node.lineno)  # type: ignore[attr-defined]
+
+
+def _project(module: Module) -> Project:
+    """The file as a project of its own, read once."""
+    from flatout.source.editing.project import Project
+
+    found = module.__dict__.get("_project")
+    if found is None:
+        found = module.__dict__["_project"] = Project({module.path: module.text})
+    assert isinstance(found, Project)
+    return found
 
 
 def _handed_out(scope: Scope) -> bool:

@@ -274,6 +274,8 @@ def _method(call: ast.Call, site: Site) -> Iterator[Match]:
         return
     if site.module.names.of_version_one or "disable_v2_behavior" in site.module.text:
         return  # the old datasets have them
+    if site.module.functions.get(name):
+        return  # a class of this file has a method of that name
     if site.arms or _in_try(site):
         return  # a choice between versions
     yield Match(

@@ -81,6 +81,8 @@ def in_run(case: Case) -> Iterator[Finding]:
 # ── how it looks in source ───────────────────────────────────────────────────────────────────────────────────────
 
 _DERIVES = ("gradient", "jacobian", "batch_jacobian")
+_ROW_BY_ROW = ("experimental_use_pfor", "parallel_iterations")
+"""Arguments with which TensorFlow asks the tape several times, and refuses one that is not persistent."""
 
 
 @pattern("persistent-tape", nodes=(ast.With,), words=("persistent",), most="low")
@@ -104,6 +106,8 @@ def _persistent_tape(node: ast.With, site: Site) -> Iterator[Match]:
         deleted = sum(isinstance(use.ctx, ast.Del) for use in uses)
         others = len(uses) - len(asked) - deleted - sum(isinstance(use.ctx, ast.Store) for use in uses)
         if others or sum(isinstance(use.ctx, ast.Store) for use in uses) != 1:
+            continue
+        if any(keyword(other, name) is not None for other, _ in derived for name in _ROW_BY_ROW):
             continue
         if len(derived) == 1 and derived[0][1].loops == site.loops:
             yield Match(

@@ -43,6 +43,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from flatout.causes._spec import Cause
 from flatout.model import queries
@@ -169,7 +170,9 @@ def _python_number(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
         made = _tf_function(call, where)
         if made is None or has_signature(made, site.module):
             continue
-        for given in (*call.args, *(item.value for item in call.keywords)):
+        first = 1 if made.owner is not None and isinstance(call.func, ast.Attribute) else 0
+        pairs = [*zip_longest(made.arguments[first:][: len(call.args)], call.args)]
+        for name, given in [*pairs, *((item.arg, item.value) for item in call.keywords)]:
             if _is_number(given, counter, where):
                 yield Match(
                     given,
@@ -177,8 +180,29 @@ def _python_number(loop: ast.For | ast.While, site: Site) -> Iterator[Match]:
                     f"{last_name(call.func)} is traced anew each time.",
                     "Pass a tensor: tf.constant(…), or keep it in a tf.Variable.",
                     "reassociated",
-                    repair=Repair(Wrap("tensorflow.constant")),
+                    repair=None
+                    if name is None or _needs_number(made, name)
+                    else Repair(
+                        Wrap("tensorflow.constant"), assumes=f"{last_name(call.func)} needs no Python number there"
+                    ),
                 )
+
+
+def _needs_number(made: Scope, name: str) -> bool:
+    """Whether an argument is plainly used as a number of Python: a tensor of integers is neither multiplied with one of
+    floats, nor an index of a list, nor written into a text."""
+    for node in ast.walk(made.node):
+        if isinstance(node, (ast.BinOp, ast.Compare)):
+            sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.left, *node.comparators]
+            others = [side for side in sides if not (isinstance(side, ast.Name) and side.id == name)]
+            whole = all(isinstance(side, ast.Constant) and isinstance(side.value, int) for side in others)
+            if len(others) < len(sides) and not whole:
+                return True
+        elif isinstance(node, (ast.Subscript, ast.FormattedValue)):
+            part = node.slice if isinstance(node, ast.Subscript) else node.value
+            if name in loaded_names(part):
+                return True
+    return False
 
 
 def _counter(loop: ast.For | ast.AsyncFor) -> str | None:

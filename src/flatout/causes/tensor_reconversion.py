@@ -120,7 +120,11 @@ def _same_array_each_turn(call: ast.Call, site: Site) -> Iterator[Match]:
         call,
         f"The array {given.id} does not change in this loop, but is copied into a new tensor in each turn.",
         "Convert it once, before the loop.",
-        repair=Repair(LeverEdit("hoist-conversion"), safe=escapes.never_escapes(given.id, bound, site)),
+        repair=Repair(
+            LeverEdit("hoist-conversion"),
+            safe=escapes.never_escapes(given.id, bound, site),
+            assumes=f"nothing in the loop writes to {given.id} by another name",
+        ),
     )
 
 

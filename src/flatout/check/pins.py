@@ -77,19 +77,21 @@ def in_text(text: str) -> list[Version]:
             if (int(container[1]), int(container[2])) < (20, 2) or container[3] == "-tf1":
                 found.append((1, 15))
             continue
-        pin = _PIN.search(line.partition("#")[0])
-        if pin is None:
-            continue
-        lower: Version | None = None
-        upper: Version | None = None
-        for one in _ONE.finditer(pin["ranges"]):
-            version = int(one["major"]), int(one["minor"] or 0)
-            if one["how"] in ("<", "<="):
-                upper = version
-            elif one["how"] not in ("!=", "!"):
-                lower = version
-        if lower is not None and 1 <= lower[0] <= 2:
-            found.append(lower)
-        elif upper is not None and upper <= (2, 0):
-            found.append((1, 15))
+        pins = _PIN.finditer(line.partition("#")[0])
+        found += [version for pin in pins if (version := _lowest(pin["ranges"])) is not None]
     return found
+
+
+def _lowest(ranges: str) -> Version | None:
+    """`>=2.4,<2.9` → (2, 4)"""
+    lower: Version | None = None
+    upper: Version | None = None
+    for one in _ONE.finditer(ranges):
+        version = int(one["major"]), int(one["minor"] or 0)
+        if one["how"] in ("<", "<="):
+            upper = version
+        elif one["how"] not in ("!=", "!"):
+            lower = version
+    if lower is not None and 1 <= lower[0] <= 2:
+        return lower
+    return (1, 15) if upper is not None and upper <= (2, 0) else None

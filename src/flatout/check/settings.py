@@ -17,7 +17,8 @@ from flatout.source.analysis.patterns import LEVELS, Confidence
 
 tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _REQUIREMENT = re.compile(
-    r"tensorflow(-(cpu|gpu|macos|intel|rocm))?\s*(\[[^\]]*\])?\s*[(]?([^;]*,)?\s*(>=|==|~=)\s*(?P<major>\d+)\.(?P<minor>\d+)",
+    r"tensorflow(-(cpu|gpu|macos|intel|rocm))?\s*(\[[^\]]*\])?\s*[(]?([<>=!~][^;]*,)?\s*(>=|==|~=)"
+    r"\s*(?P<major>\d+)\.(?P<minor>\d+)",
     re.IGNORECASE,
 )
 
@@ -83,7 +84,7 @@ def load(start: Path) -> Settings:
         except tomllib.TOMLDecodeError as error:
             raise SettingsInvalid(f"{file} is not valid TOML: {error}. Correct it first.") from None
         required = required or _required(content)
-        table = content.get("tool", {}).get("flatout", {}).get("check")
+        table = _table(content, file)
         if table is not None:
             return _read(table, file, required)
     return Settings(
@@ -91,15 +92,24 @@ def load(start: Path) -> Settings:
     )
 
 
+def _table(content: Mapping[str, Any], file: Path) -> Mapping[str, Any] | None:
+    """`[tool.flatout.check]`; None where there is none."""
+    found: Any = content
+    for name in ("tool", "flatout", "check"):
+        found = found.get(name, {} if name != "check" else None)
+        if found is not None and not isinstance(found, dict):
+            raise SettingsInvalid(f"{name} in {file} must be a table: write its settings below [tool.flatout.check].")
+    table: Mapping[str, Any] | None = found
+    return table
+
+
 def _required(content: Mapping[str, Any]) -> tuple[int, int] | None:
     """The oldest TensorFlow that a project's dependencies allow: `tensorflow>=2.12`."""
     project = content.get("project")
     dependencies = project.get("dependencies") if isinstance(project, dict) else None
-    for item in dependencies if isinstance(dependencies, list) else ():
-        found = _REQUIREMENT.match(str(item).strip())
-        if found is not None:
-            return int(found["major"]), int(found["minor"])
-    return None
+    items = dependencies if isinstance(dependencies, list) else ()
+    found = [_REQUIREMENT.match(str(item).strip()) for item in items]
+    return min(((int(one["major"]), int(one["minor"])) for one in found if one is not None), default=None)
 
 
 def _read(table: Mapping[str, Any], file: Path, required: tuple[int, int] | None) -> Settings:
@@ -115,16 +125,19 @@ def _read(table: Mapping[str, Any], file: Path, required: tuple[int, int] | None
         raise SettingsInvalid(
             f"per-file-ignores in {file} must be a table of file patterns, each with a list of causes."
         )
+    for name, kind, example in (("tf", str, '"2.16"'), ("confidence", str, '"medium"'), ("tests", bool, "true")):
+        if not isinstance(table.get(name, kind()), kind):
+            raise SettingsInvalid(f"{name} in {file} must be written like {name} = {example}, not {table[name]!r}.")
     return Settings(
         select=_texts(table, "select", file),
         extend_select=_texts(table, "extend-select", file),
         ignore=_texts(table, "ignore", file),
         per_file_ignores={glob: _texts(ignores, glob, file) for glob in ignores},
         exclude=_texts(table, "exclude", file),
-        tf=version(str(table["tf"])) if "tf" in table else required or VERSION,
+        tf=version(table["tf"]) if "tf" in table else required or VERSION,
         is_pinned="tf" in table or required is not None,
-        confidence=confidence(str(table.get("confidence", "medium"))),
-        tests=bool(table.get("tests", False)),
+        confidence=confidence(table.get("confidence", "medium")),
+        tests=table.get("tests", False),
         root=file.parent,
     )
 

@@ -10,10 +10,13 @@ from flatout.source.analysis.patterns import Diagnostic
 
 _COMMENT = re.compile(r"#\s*flatout:\s*(?P<what>ignore-file|ignore)\b(?:\s*\[(?P<names>[^\]]*)\])?", re.IGNORECASE)
 EVERYTHING = frozenset({"*"})
+_BETWEEN = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
 
 class Suppressions:
-    """A comment on a line of its own applies to the next line of code; after code, to its own line."""
+    """A comment on a line of its own applies to the next statement, or inside of one to its next line; above decorators
+    to the definition as well. Behind code it applies to its line, and at the first or last line of a statement to the
+    whole of it. Of a statement with a body only the head counts."""
 
     def __init__(self, text: str) -> None:
         self._lines: dict[int, frozenset[str]] = {}
@@ -22,28 +25,52 @@ class Suppressions:
             self._read(text)
 
     def _read(self, text: str) -> None:
-        waiting: frozenset[str] = frozenset()
+        waiting = inside = frozenset[str]()
+        line: list[tokenize.TokenInfo] = []
+        alone: list[tuple[int, frozenset[str]]] = []
         try:
-            for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            for token in tokenize.generate_tokens(io.StringIO(text, newline=None).readline):
                 if token.type == tokenize.COMMENT:
-                    found = _COMMENT.search(token.string)
-                    if found is None:
-                        continue
-                    names = _names(found["names"])
-                    if found["what"].lower() == "ignore-file":
-                        self._file |= names
-                    elif token.line[: token.start[1]].strip():
-                        self._add(token.start[0], names)
-                    else:
-                        waiting |= names
-                elif token.type not in (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT) and waiting:
-                    self._add(token.start[0], waiting)
-                    waiting = frozenset()
+                    names = self._comment(token)
+                    waiting, inside = (waiting, inside | names) if line else (waiting | names, inside)
+                elif token.type == tokenize.NEWLINE and line:
+                    self._end_of(line, waiting)
+                    for number, names in alone:
+                        self._add(number, names)
+                    waiting = waiting if line[0].string == "@" else frozenset()
+                    line, alone = [], []
+                elif token.type not in _BETWEEN:
+                    if inside:
+                        alone.append((token.start[0], inside))
+                        inside = frozenset()
+                    line.append(token)
         except (tokenize.TokenError, SyntaxError):
             return  # the parser reports what is wrong with the file
 
+    def _comment(self, token: tokenize.TokenInfo) -> frozenset[str]:
+        """The names of a comment on a line of its own, which wait for the next statement."""
+        found = _COMMENT.search(token.string)
+        if found is None:
+            return frozenset()
+        names = _names(found["names"])
+        if found["what"].lower() == "ignore-file":
+            self._file |= names
+        elif token.line[: token.start[1]].strip():
+            self._add(token.start[0], names)
+        else:
+            return names
+        return frozenset()
+
+    def _end_of(self, line: list[tokenize.TokenInfo], above: frozenset[str]) -> None:
+        """A line of code ends, which may go over several lines of the file."""
+        first, last = line[0].start[0], line[-1].end[0]
+        whole = above.union(*(self._lines.get(number, ()) for number in (first, last)))
+        for number in range(first, last + 1):
+            self._add(number, whole)
+
     def _add(self, line: int, names: frozenset[str]) -> None:
-        self._lines[line] = self._lines.get(line, frozenset()) | names
+        if names:
+            self._lines[line] = self._lines.get(line, frozenset()) | names
 
     def covers(self, item: Diagnostic) -> bool:
         if _match(self._file, item):

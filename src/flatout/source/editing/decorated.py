@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from flatout.source.editing import python_values, several_objects
 from flatout.source.editing.dataflow import arguments, has_no_hash, within
@@ -57,12 +57,14 @@ def _parts(value: ast.expr) -> Iterator[ast.expr]:
 # ── objects ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def several(project: Project, code: Code, called: str = "") -> Iterator[str]:
+def several(project: Project, code: Code, called: str = "", among: Collection[str] | None = None) -> Iterator[str]:
     """Arguments with variables that are another object in another call. `called`: the name of the traced function,
-    where that is not its own."""
+    where that is not its own; `among`: of these arguments alone."""
     if isinstance(code.node, ast.Lambda):
         return
-    objects = {name for name in arguments(code.node) if name != code.this and _has_variables(code, name)}
+    objects = {name for name in arguments(code.node) if name != code.this and has_variables(code, name)}
+    if among is not None:
+        objects &= set(among)
     for other in several_objects.others(project.modules, code.node, objects, called):
         where = f"{os.path.basename(other.path)}:{other.line}"
         yield (
@@ -71,7 +73,7 @@ def several(project: Project, code: Code, called: str = "") -> Iterator[str]:
         )
 
 
-def _has_variables(code: Code, name: str) -> bool:
+def has_variables(code: Code, name: str) -> bool:
     return any(
         isinstance(node, ast.Attribute)
         and node.attr in _OF_OBJECTS

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from flatout.source.editing import frozen_state
 from flatout.source.editing.dataflow import LOOPS, bound_in, called_name, names_in
-from flatout.source.editing.graph_fit import every, fit_of
+from flatout.source.editing.graph_fit import GraphFit, every, fit_of
 from flatout.source.editing.project import Code, Project
 
 _COUNTERS = re.compile(
@@ -48,6 +48,12 @@ _PURE = {
     "min",
     "max",
 }
+_OF_ARRAYS = {
+    *("T", "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "cumsum", "dot", "flatten", "max", "mean"),
+    *("min", "nbytes", "nonzero", "prod", "ravel", "repeat", "reshape", "round", "size", "squeeze", "std", "sum"),
+    *("swapaxes", "take", "transpose", "var"),
+}
+"""Attributes of arrays that tensors have only after `experimental_enable_numpy_behavior()`."""
 _MODELS = re.compile(
     r"model|net|actor|critic|encoder|decoder|generator|discriminator|loss|policy|criterion|embed|layer|head|"
     r"backbone|optimi[sz]er|(^|_)(gen|disc|dis|opt|q|v|f|g|d)\d?(_|$)",
@@ -71,6 +77,8 @@ def _reasons(project: Project, code: Code) -> Iterator[str]:
     yield from _of_arguments(node, code)
     yield from _of_flow(node)
     fit = fit_of(project.modules[code.path])
+    given = {item.arg for item in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+    yield from arrays_among(given, node.body, fit)
     obstacle = fit.obstacle(node.body, frozenset({node.name}))
     if obstacle is not None:
         yield obstacle.text
@@ -108,6 +116,21 @@ def _of_arguments(node: ast.FunctionDef, code: Code) -> Iterator[str]:
             yield f"its argument {item.arg} may be another object in another call"
     if given.defaults or any(default is not None for default in given.kw_defaults):
         yield "an argument with a default may be a Python value"
+
+
+def arrays_among(arguments: Collection[str], body: Sequence[ast.stmt], fit: GraphFit) -> Iterator[str]:
+    """What NumPy's arrays have and tensors have not: in a graph, the arguments are tensors."""
+    if "experimental_enable_numpy_behavior" in fit.calls:
+        return
+    given = set(arguments)
+    for inner in every(body):
+        if isinstance(inner, ast.Assign) and isinstance(inner.value, ast.Name) and inner.value.id in given:
+            given |= bound_in([inner])  # `images, labels = batch`
+    for inner in every(body):
+        if not isinstance(inner, ast.Attribute) or inner.attr not in _OF_ARRAYS:
+            continue
+        if isinstance(inner.value, ast.Name) and inner.value.id in given:
+            yield f"line {inner.lineno} uses {ast.unparse(inner)[:60]}, which no tensor has"
 
 
 def _of_flow(node: ast.FunctionDef) -> Iterator[str]:
