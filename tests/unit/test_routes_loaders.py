@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flatout.routes import litert, openvino, tensorrt
+from flatout.routes import litert, openvino, tensorflow, tensorrt
 from flatout.routes._route import run_loader
 
 MOMENT = 0.1
@@ -164,3 +164,44 @@ def test_an_engine_refuses_what_it_was_not_built_for(monkeypatch: pytest.MonkeyP
     run = run_loader(tensorrt.LOADER, tmp_path)
     with pytest.raises(ValueError, match=r"not built for x of \(1000, 3\)"):
         run([np.zeros((1000, 3), "float32")])
+
+
+class Settings:
+    """As TensorFlow's options of a call: a string made of a configuration."""
+
+    def __init__(self, config_proto: Any) -> None:
+        options = config_proto.graph_options.rewrite_options
+        self.config_proto_serialized = f"bfloat16={options.auto_mixed_precision_onednn_bfloat16}"
+
+
+def test_a_model_in_bfloat16_leaves_the_precision_of_others_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def config(text: str) -> Any:
+        options = SimpleNamespace(auto_mixed_precision_onednn_bfloat16=int(text.partition("=")[2]))
+        return SimpleNamespace(graph_options=SimpleNamespace(rewrite_options=options))
+
+    def serve(array: Any) -> Any:
+        seen.append(eager.function_call_options.config_proto_serialized)
+        if array is None:
+            raise ValueError("no such shape")
+        return [SimpleNamespace(numpy=lambda: array)]
+
+    seen: list[str] = []
+    eager = SimpleNamespace(function_call_options=Settings(config("bfloat16=0")))
+    context = SimpleNamespace(context=lambda: eager, FunctionCallOptions=Settings)
+    planted = SimpleNamespace(
+        function=lambda function, **options: function,
+        constant=lambda array: array,
+        saved_model=SimpleNamespace(load=lambda directory: SimpleNamespace(serve=serve)),
+        compat=SimpleNamespace(v1=SimpleNamespace(ConfigProto=SimpleNamespace(FromString=config))),
+        config=SimpleNamespace(optimizer=SimpleNamespace(set_experimental_options=lambda options: seen.append("all"))),
+    )
+    for name, module in {"": planted, ".python": planted, ".python.eager": SimpleNamespace(context=context)}.items():
+        monkeypatch.setitem(sys.modules, f"tensorflow{name}", module)
+    run = run_loader(tensorflow.Bfloat16().loader({}, 1), tmp_path)
+    assert run([3]) == [3]
+    with pytest.raises(ValueError, match="no such shape"):
+        run([None])
+    assert seen == ["bfloat16=1", "bfloat16=1"]
+    assert eager.function_call_options.config_proto_serialized == "bfloat16=0"
