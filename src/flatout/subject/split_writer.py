@@ -147,7 +147,7 @@ def _write(subject: Subject, parts: Parted, samples: dict[str, list[Array]], kin
         core_function.variables, core_function.owner,
     )  # fmt: skip
     core.directory.mkdir()
-    writer.write(core, original, {part: (arrays, []) for part, arrays in made.items()}, notes)
+    writer.write(core, original, {part: (arrays, []) for part, arrays in made.items()}, notes, needs_rows=False)
     for name, function in functions.items():
         _save(function, subject.directory / name)
     (subject.directory / FILE).write_text(json.dumps(dataclasses.asdict(layout), indent=1))
