@@ -14,6 +14,7 @@ from flatout.optimize.verification import read_manifest
 from flatout.subject import Tensor, data, input_matching, keras_models, preparation, trust
 from flatout.subject.opening import open_original
 from flatout.subject.original import DeclaredInput
+from flatout.subject.samples import Samples
 
 IMAGE = DeclaredInput("image", "float32", (None, 8, 8, 1))
 
@@ -254,6 +255,13 @@ def test_what_is_no_string_is_not_made_one(missing):
         )
     (made,) = input_matching.match_inputs(data.Samples({"text": np.array(["K\xf6ln", b"", "c"], object)}), [one], True)
     assert made.tolist() == ["Köln".encode(), b"", b"c"]
+
+
+@pytest.mark.parametrize("text", [b"\x0a\x01\x00", "a\0"])
+def test_a_string_whose_end_would_be_lost_is_not_cut(text):
+    texts = np.array([b"a", text, b"c"], dtype=object)
+    with pytest.raises(DataUnusable, match="Input 'x': 1 of 3 strings in the data end with a zero byte"):
+        input_matching.match_inputs(Samples({"0": texts}, [], "the data"), [DeclaredInput("x", "str", (None,))], True)
 
 
 def test_too_many_arrays_say_which_inputs_there_are(tmp_path):

@@ -80,6 +80,12 @@ def _require_texts(array: Array, name: str, origin: str) -> Array:
             f"Input {name!r} takes strings; {len(others):,} of {array.size:,} values in {origin} are none, such as "
             f"{str(others[0])[:40]}. Leave them out, or put the text there that the model is to be given."
         )
+    cut = sum(one.endswith(b"\0" if isinstance(one, bytes) else "\0") for one in array.ravel())
+    if cut:
+        raise DataUnusable(
+            f"Input {name!r}: {cut:,} of {array.size:,} strings in {origin} end with a zero byte, which numpy does not "
+            "keep in an array of strings: the model would be given shorter ones. Leave these samples out."
+        )
     return array
 
 
