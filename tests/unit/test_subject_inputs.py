@@ -264,6 +264,12 @@ def test_a_string_whose_end_would_be_lost_is_not_cut(text):
         input_matching.match_inputs(Samples({"0": texts}, [], "the data"), [DeclaredInput("x", "str", (None,))], True)
 
 
+@pytest.mark.parametrize("inputs", [None, [DeclaredInput("x", "float32", (4,))]], ids=["never called", "no batches"])
+def test_an_array_has_a_sample_in_each_row_whatever_the_model_says(inputs):
+    x = np.arange(12, dtype="float32").reshape(3, 4)
+    np.testing.assert_array_equal(data.samples_from_object(x, inputs, 10, "the data").arrays["0"], x)
+
+
 def test_too_many_arrays_say_which_inputs_there_are(tmp_path):
     path = stored(tmp_path / "d.npz", a=np.zeros((3, 1)), b=np.zeros((3, 1)), c=np.zeros((3, 1)))
     with pytest.raises(DataUnusable, match="image"):

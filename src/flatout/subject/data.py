@@ -75,7 +75,8 @@ def _from_named_arrays(arrays: dict[str, Array], origin: str) -> Samples:
 
 def samples_from_object(value: Any, inputs: Sequence[DeclaredInput] | None, limit: int, origin: str) -> Samples:
     """Arrays, a tuple of inputs and labels, a dictionary, or a tf.data.Dataset of any of these."""
-    if hasattr(value, "element_spec") or (hasattr(value, "__iter__") and hasattr(value, "take")):
+    is_array = hasattr(value, "shape")  # arrays and tables have `take` as well
+    if hasattr(value, "element_spec") or (hasattr(value, "__iter__") and hasattr(value, "take") and not is_array):
         value = _collect(value, inputs, limit)
     if isinstance(value, (tuple, list)) and len(value) in (2, 3) and not _are_inputs(value, inputs):
         names = tuple(sorted(map(str, value[1]))) if isinstance(value[1], Mapping) else ()
