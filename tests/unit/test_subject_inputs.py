@@ -178,6 +178,19 @@ def test_a_pair_of_inputs_and_labels_is_one_for_a_model_of_two_inputs_too():
     assert unlabelled.labels == []
 
 
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_labels_of_several_outputs_are_a_tuple_or_a_list(kind):
+    labels = kind([np.arange(3), np.ones((3, 5))])
+    samples = data.samples_from_object((np.zeros((3, 2)), labels), None, 10, "the data")
+    assert [one.shape for one in samples.labels] == [(3,), (3, 5)]
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], [[0, 1, 2]] * 3, [np.zeros(3)] * 3, [np.zeros(5)] * 3])
+def test_a_list_with_a_label_for_each_sample_is_one_array(labels):
+    (array,) = data.samples_from_object((np.zeros((3, 2)), labels), None, 10, "the data").labels
+    assert array.shape == np.shape(labels)
+
+
 def test_of_two_parts_the_one_that_was_not_trained_on_is_taken(tmp_path):
     path = stored(
         tmp_path / "d.npz", x_train=np.zeros((5, 4)), y_train=np.ones(5), x_test=np.ones((3, 4)), y_test=np.zeros(3)

@@ -80,7 +80,9 @@ def samples_from_object(value: Any, inputs: Sequence[DeclaredInput] | None, limi
         value = _collect(value, inputs, limit)
     if isinstance(value, (tuple, list)) and len(value) in (2, 3) and not _are_inputs(value, inputs):
         names = tuple(sorted(map(str, value[1]))) if isinstance(value[1], Mapping) else ()
-        return Samples(_columns(value[0]), _labels(value[1]), origin, names)
+        columns = _columns(value[0])
+        count = next((array.shape[:1] for array in columns.values()), ())
+        return Samples(columns, _labels(value[1], count), origin, names)
     if isinstance(value, Mapping) and all(not isinstance(item, Mapping) for item in value.values()):
         return _from_named_arrays({str(name): _array(item) for name, item in value.items()}, origin)
     return Samples(_columns(value), [], origin)
@@ -103,14 +105,19 @@ def _columns(given: Any) -> dict[str, Array]:
     return {"0": _array(given)}
 
 
-def _labels(given: Any) -> list[Array]:
+def _labels(given: Any, count: tuple[int, ...]) -> list[Array]:
+    """`count`: of the samples, as a shape. It tells a list of arrays, one for each output, from one of samples."""
     if given is None:
         return []
     if isinstance(given, Mapping):
         return [_array(given[name]) for name in sorted(given, key=str)]
-    if isinstance(given, tuple):
+    if isinstance(given, tuple) or (isinstance(given, list) and _have_length(given, count)):
         return [_array(value) for value in given]
     return [_array(given)]
+
+
+def _have_length(arrays: Sequence[Any], count: tuple[int, ...]) -> bool:
+    return (len(arrays),) != count and len(arrays) > 0 and all(_array(one).shape[:1] == count != () for one in arrays)
 
 
 def _array(given: Any) -> Array:
