@@ -11,7 +11,7 @@ import pytest
 from flatout.cli.optimize import parse_batches, parse_shapes
 from flatout.model.errors import ArtefactUnreadable, DataUnusable, FlatoutError, ModelRefused
 from flatout.optimize.verification import read_manifest
-from flatout.subject import Tensor, data, input_matching, keras_models, preparation, trust
+from flatout.subject import Tensor, data, input_matching, keras_models, preparation, records, trust
 from flatout.subject.opening import open_original
 from flatout.subject.original import DeclaredInput
 from flatout.subject.samples import Samples
@@ -338,6 +338,13 @@ def test_data_that_cannot_be_read(tmp_path, name):
     (tmp_path / "text.npz").write_text("no arrays")
     with pytest.raises(DataUnusable, match=name):
         data.read_samples(str(tmp_path / name), None, None, 10)
+
+
+def test_pictures_of_different_sizes_in_different_batches_of_records_are_an_error(tmp_path):
+    pictures = [np.zeros((256, 8, 8, 3)), np.zeros((4, 9, 8, 3))]
+    with pytest.raises(DataUnusable, match=r"'image' has samples of different shapes .* \(8, 8, 3\) and \(9, 8, 3\)"):
+        records._joined("image", pictures, tmp_path)
+    assert records._joined("image", pictures[:1] * 2, tmp_path).shape == (512, 8, 8, 3)
 
 
 def test_records_need_their_description(tmp_path):
