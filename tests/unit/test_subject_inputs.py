@@ -212,7 +212,7 @@ def test_arrays_named_after_inputs_find_them(tmp_path):
 def test_an_array_is_never_given_to_another_input_than_the_one_it_is_named_after(tmp_path):
     inputs = [DeclaredInput("ids", "int32", (None, 2)), DeclaredInput("mask", "int32", (None, 2))]
     ones, twos = np.ones((4, 2), "int32"), np.full((4, 2), 2)
-    for names in (["mask", "ids_"], ["types", "ids"], ["mask", "types", "classes"], ["a", "b", "ids"]):
+    for names in (["mask", "tokens"], ["types", "ids"], ["mask", "types", "classes"], ["a", "b", "ids"]):
         swapped = data.Samples(dict(zip(names, [ones, twos, twos], strict=False)), origin="d.npz")
         with pytest.raises(DataUnusable, match="Name the arrays after the inputs"):
             input_matching.match_inputs(swapped, inputs, True)
@@ -222,6 +222,40 @@ def test_an_array_is_never_given_to_another_input_than_the_one_it_is_named_after
     labelled = data.Samples({"a": ones, "b": twos, "c": np.arange(4)})
     assert len(input_matching.match_inputs(labelled, inputs, True)) == 2
     assert labelled.labels[0].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("names", "plain"),
+    [
+        (["a-b", "a_b"], ["a_b_0", "a_b"]),
+        (["a_b", "a-b"], ["a_b", "a_b_1"]),
+        (["a-b", "a.b", "a_b_1"], ["a_b", "a_b_1_1", "a_b_1"]),
+        (["x:0", "y"], ["x", "y"]),
+        (["1", "é"], ["input_0", "é"]),
+    ],
+)
+def test_no_two_inputs_have_one_name(names, plain):
+    assert keras_models.plain_names(names) == plain
+
+
+def test_arrays_find_inputs_whose_names_were_made_plain():
+    inputs = [DeclaredInput(name, "float32", (None, 2)) for name in keras_models.plain_names(["in-a", "in-b"])]
+    given = Samples({"in-b": np.ones((3, 2)), "in-a": np.zeros((3, 2))}, [], "the data")
+    first, second = input_matching.match_inputs(given, inputs, batched=True)
+    assert (first.max(), second.min()) == (0, 1)
+
+
+@pytest.mark.parametrize("order", [("a-b", "a_b"), ("a_b", "a-b")])
+def test_names_that_become_alike_are_given_in_order_or_not_at_all(order):
+    inputs = [DeclaredInput(name, "float32", (None,)) for name in keras_models.plain_names(["a-b", "a_b"])]
+    values = {"a-b": np.zeros(3), "a_b": np.ones(3)}
+    given = Samples({name: values[name] for name in order}, [], "the data")
+    if order == ("a_b", "a-b"):
+        with pytest.raises(DataUnusable, match="Name the arrays after the inputs"):
+            input_matching.match_inputs(given, inputs, batched=True)
+    else:
+        first, second = input_matching.match_inputs(given, inputs, batched=True)
+        assert (first.max(), second.min()) == (0, 1)
 
 
 @pytest.mark.parametrize(

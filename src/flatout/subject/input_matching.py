@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from flatout.model.errors import DataUnusable
+from flatout.subject.keras_models import plain_names
 from flatout.subject.original import DeclaredInput
 from flatout.subject.samples import Samples
 from flatout.subject.subject import Array, Tensor, as_bytes
@@ -22,6 +23,8 @@ def match_inputs(samples: Samples, inputs: Sequence[DeclaredInput], batched: boo
 
 def _ordered(samples: Samples, inputs: Sequence[DeclaredInput]) -> list[Array]:
     arrays = samples.arrays
+    if not all(one.name in arrays for one in inputs):
+        arrays = _plainly_named(arrays)
     if all(one.name in arrays for one in inputs):
         return [arrays[one.name] for one in inputs]
     with_labels = len(arrays) == len(inputs) + 1 and not samples.labels
@@ -30,9 +33,15 @@ def _ordered(samples: Samples, inputs: Sequence[DeclaredInput]) -> list[Array]:
         samples.labels = in_order[len(inputs) :] or samples.labels
         return in_order[: len(inputs)]
     raise DataUnusable(
-        f"{samples.origin} has the arrays {', '.join(arrays)}; the model takes {_describe(inputs)}. Name the arrays "
-        "after the inputs, and the labels `y`."
+        f"{samples.origin} has the arrays {', '.join(samples.arrays)}; the model takes {_describe(inputs)}. Name the "
+        "arrays after the inputs, and the labels `y`."
     )
+
+
+def _plainly_named(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """By the names that inputs of these names have here; arrays without names keep their numbers."""
+    plain = plain_names(list(arrays))
+    return {name if name.isdigit() else made: arrays[name] for name, made in zip(arrays, plain, strict=True)}
 
 
 def _named_otherwise(names: Sequence[str], inputs: Sequence[DeclaredInput]) -> bool:
