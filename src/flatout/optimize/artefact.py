@@ -14,7 +14,7 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,10 +105,13 @@ def assemble(one: Contestant, subject: Subject, directory: Path, with_any_length
     write_loader(one, subject, directory)
 
 
-def write_loader(one: Contestant, subject: Subject, directory: Path, name: str = LOADER) -> None:
+def write_loader(
+    one: Contestant, subject: Subject, directory: Path, name: str = LOADER, sizes: Sequence[int] = ()
+) -> None:
+    """`sizes`: the numbers of samples at once that this loader takes; empty: those of the candidate."""
     candidate = one.candidate
-    loader = candidate.route.loader(one.setting, one.batch) + guard(subject, candidate.finite_only, candidate.sizes)
-    (directory / name).write_text(loader, encoding="utf-8")
+    added = guard(subject, candidate.finite_only, sizes or candidate.sizes)
+    (directory / name).write_text(candidate.route.loader(one.setting, one.batch) + added, encoding="utf-8")
 
 
 def write_check(subject: Subject, answers: list[Array], directory: Path) -> int:
