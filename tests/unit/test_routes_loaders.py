@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -42,7 +43,10 @@ INTRUDER = Intruder()
 class Interpreter:
     """As LiteRT's: for one batch, which a file may be for."""
 
+    alive: ClassVar[weakref.WeakSet[Interpreter]] = weakref.WeakSet()
+
     def __init__(self, model_path: str, num_threads: int) -> None:
+        self.alive.add(self)
         stem = Path(model_path).stem
         self.shape = [int(stem.removeprefix("model-b")) if "-b" in stem else 1, 3]
         self.values: Any = None
@@ -125,6 +129,15 @@ def test_no_samples_have_answers_of_the_same_form(planted: Intruder, tmp_path: P
         (answers,) = run([np.ones((count, 3), "float32")])
         assert answers.shape == (count, 3)
         assert (answers == 2).all()
+
+
+def test_the_interpreters_for_other_numbers_of_samples_are_limited(planted: Intruder, tmp_path: Path) -> None:
+    run = run_loader(litert.loader_source({"threads": 1}, 2), tmp_path)
+    before = len(Interpreter.alive)
+    for count in (*range(3, 40), 4, 3):
+        (answers,) = run([np.ones((count, 3), "float32")])
+        assert answers.shape == (count, 3)
+        assert len(Interpreter.alive) <= before + litert.LARGEST_OPEN
 
 
 @pytest.mark.parametrize(
