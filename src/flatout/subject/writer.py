@@ -38,7 +38,7 @@ def write(subject: Subject, original: Original, parts: Parts, notes: list[str], 
     specifications = graph.specifications(subject, batch)
     serve = tf.function(lambda *inputs: tuple(original.call(inputs)), autograph=False)
     concrete = serve.get_concrete_function(*specifications)
-    subject = dataclasses.replace(subject, outputs=_outputs(concrete, original))
+    subject = dataclasses.replace(subject, outputs=_outputs(concrete, original, needs_rows))
     _save(subject, original, serve, specifications, "saved_model")
     subject = _with_statistics(subject, concrete)
     sample_ms = _write_parts(subject, serve, parts, notes, needs_rows)
@@ -52,11 +52,13 @@ def write(subject: Subject, original: Original, parts: Parts, notes: list[str], 
     return subject
 
 
-def _outputs(concrete: Any, original: Original) -> tuple[Tensor, ...]:
+def _outputs(concrete: Any, original: Original, have_rows: bool) -> tuple[Tensor, ...]:
+    """`have_rows`: whether that is required of outputs whose shape the graph does not tell."""
+    unknown = (None,) if have_rows else ()
     flat = list(concrete.outputs)
     names = original.output_names(len(flat))
     return tuple(
-        Tensor(str(name), one.dtype.name, tuple(one.shape.as_list()) if one.shape.rank is not None else (None,))
+        Tensor(str(name), one.dtype.name, tuple(one.shape.as_list()) if one.shape.rank is not None else unknown)
         for name, one in zip(names, flat, strict=True)
     )
 
