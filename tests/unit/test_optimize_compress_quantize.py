@@ -1,8 +1,8 @@
-"""Which rounding of values belongs to which layer."""
+"""Which rounding of values belongs to which layer, and in which order a file has its inputs and outputs."""
 
 import pytest
 
-from flatout.optimize.compress import quantize
+from flatout.optimize.compress import litert, quantize
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,8 @@ from flatout.optimize.compress import quantize
 )
 def test_a_layer_is_measured_with_its_own_rounding_alone(rounder, layer):
     assert quantize._owner(rounder, ["dense", "dense_1", "dense_10"]) == layer
+
+
+def test_inputs_keep_their_order_where_there_are_more_than_ten():
+    names = [litert.numbered("in", index) for index in range(12)]
+    assert sorted(names) == names
