@@ -238,6 +238,20 @@ def test_no_two_inputs_have_one_name(names, plain):
     assert keras_models.plain_names(names) == plain
 
 
+@pytest.mark.parametrize(
+    ("names", "made"),
+    [
+        (["scores", "classes"], ["scores", "classes"]),
+        (["lstm", "lstm", "lstm"], ["lstm", "lstm_1", "lstm_2"]),
+        (["lstm", "lstm", "lstm_1"], ["lstm", "lstm_1_1", "lstm_1"]),
+        (["one"], ["output_0", "output_1"]),
+        (None, ["output_0"]),
+    ],
+)
+def test_no_two_outputs_have_one_name(names, made):
+    assert keras_models._output_names(SimpleNamespace(output_names=names), len(made)) == made
+
+
 def test_arrays_find_inputs_whose_names_were_made_plain():
     inputs = [DeclaredInput(name, "float32", (None, 2)) for name in keras_models.plain_names(["in-a", "in-b"])]
     given = Samples({"in-b": np.ones((3, 2)), "in-a": np.zeros((3, 2))}, [], "the data")

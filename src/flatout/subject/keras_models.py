@@ -166,8 +166,16 @@ def _tree(model: Any) -> Any:
 
 
 def _output_names(model: Any, count: int) -> Sequence[str]:
+    """No two alike: Keras names the outputs of a layer that has several after the layer, and a signature is by name."""
     names = list(getattr(model, "output_names", None) or [])
-    return names if len(names) == count else [f"output_{i}" for i in range(count)]
+    if len(names) != count:
+        return [f"output_{i}" for i in range(count)]
+    made: list[str] = []
+    for i, name in enumerate(names):
+        while name in made or (name in names[i + 1 :] and name != names[i]):
+            name = f"{name}_{i}"
+        made.append(name)
+    return made
 
 
 @contextlib.contextmanager
