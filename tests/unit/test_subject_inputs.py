@@ -178,6 +178,15 @@ def test_a_pair_of_inputs_and_labels_is_one_for_a_model_of_two_inputs_too():
     assert unlabelled.labels == []
 
 
+@pytest.mark.parametrize("part", ["val", "test"])
+def test_samples_and_labels_are_of_the_same_part(tmp_path, part):
+    arrays = {name: np.zeros((4, 2)) for name in ("x_train", "x_val", "x_test")} | {"y_train": np.zeros(4)}
+    np.savez(tmp_path / "d.npz", **arrays, **{f"y_{part}": np.ones(4)})
+    samples = data.read_samples(str(tmp_path / "d.npz"), None, None, 10)
+    assert list(samples.arrays) == [f"x_{part}"]
+    assert len(samples.labels) == 1
+
+
 @pytest.mark.parametrize("kind", [tuple, list])
 def test_labels_of_several_outputs_are_a_tuple_or_a_list(kind):
     labels = kind([np.arange(3), np.ones((3, 5))])

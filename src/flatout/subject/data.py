@@ -67,10 +67,17 @@ def _from_named_arrays(arrays: dict[str, Array], origin: str) -> Samples:
     label = next((lower[name] for name in LABELS if name in lower), None)
     rest = {name: array for name, array in arrays.items() if name != label}
     labels = [arrays[label]] if label is not None else []
-    chosen = next((lower[name] for name in SAMPLES if name in lower), None)
+    known = [lower[name] for name in SAMPLES if name in lower]
+    same_part = [name for name in known if label is not None and _part(name) == _part(label)]
+    chosen = next(iter([*same_part, *known]), None)
     if chosen in rest and any(name.lower() in ("x_train", "y_train") for name in rest):
         rest = {chosen: rest[chosen]}  # the file has training and test data: only the test data is used
     return Samples(rest, labels, origin)
+
+
+def _part(name: str) -> str:
+    """Of a file with several parts: that of validation or of the test."""
+    return next((part for part in ("val", "test") if part in name.lower().split("_")), "")
 
 
 def samples_from_object(value: Any, inputs: Sequence[DeclaredInput] | None, limit: int, origin: str) -> Samples:
