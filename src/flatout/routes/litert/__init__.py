@@ -36,6 +36,7 @@ class Float32(Route):
     equivalence: ClassVar[Equivalence] = "reassociated"
     packages = ("ai_edge_litert",)
     accepts = ".tflite"
+    opens_later = True
     keeps_conversion = True
 
     def skip_reason(self, subject: Subject) -> str | None:
