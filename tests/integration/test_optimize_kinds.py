@@ -288,17 +288,7 @@ def test_data_from_records(tmp_path):
     assert made.metric is not None
 
 
-@pytest.fixture
-def own_precision():
-    """`tf-bf16` switches a rewrite on for its whole process, which here is everybody's."""
-    yield
-    import tensorflow as tf
-
-    tf.config.optimizer.set_experimental_options({"auto_mixed_precision_onednn_bfloat16": False})
-
-
 @pytest.mark.exhaustive
-@pytest.mark.usefixtures("own_precision")
 @pytest.mark.parametrize("name", [name for name, route in catalogue().items() if route.missing_package() is None])
 @pytest.mark.parametrize("kind", ["convolutional", "LSTM", "GRU", "encoder", "two_and_two"])
 def test_every_route_answers_as_the_original_does(tmp_path, name, kind):

@@ -299,3 +299,43 @@ def test_a_loader_for_another_batch_that_answers_wrongly_is_not_left_there(
     assert found == []
     assert notes[0].startswith("Batch 4 is answered by load.py alone, which was not timed for it: ")
     assert not (tmp_path / "made" / "load_batch_4.py").exists()
+
+
+def measured_with(what: str, one: Contestant, builder: Any, made: Path) -> tuple[Any, list[str]]:
+    one.candidate.route.loader = lambda setting, batch: LOADER.format(  # type: ignore[method-assign]
+        what=what.replace("BATCH", str(batch))
+    )
+    base = Timed(one.candidate, {}, 1)
+    return other_batches.measure(one, base, builder, made, float("inf"))
+
+
+def test_a_loader_for_another_batch_refuses_the_numbers_that_it_would_answer_wrongly(
+    tmp_path: Path, builder: Any, two_settings: Contestant
+) -> None:
+    wrong = "scores = scores if len(x) in (4, 7) or BATCH == 1 else -scores"
+    (at,), notes = measured_with(wrong, two_settings, builder, tmp_path / "made")
+    assert (at.loader, notes) == ("load_batch_4.py", [])
+    run = run_loader((tmp_path / "made" / at.loader).read_text(), tmp_path / "made")
+    assert len(run([SAMPLES[:7]])[0]) == 7
+    for size in (1, 3, 5):
+        with pytest.raises(ValueError, match="takes batches of 4 or 7 alone"):
+            run([SAMPLES[:size]])
+
+
+def test_a_loader_for_another_batch_may_refuse_other_numbers(
+    tmp_path: Path, builder: Any, two_settings: Contestant
+) -> None:
+    refuses = "if len(x) != 4 and BATCH == 4: raise ValueError('compiled for 4')"
+    (at,), notes = measured_with(refuses, two_settings, builder, tmp_path / "made")
+    assert (at.loader, notes) == ("load_batch_4.py", [])
+
+
+def test_a_loader_for_another_batch_is_given_odd_samples_too(
+    tmp_path: Path, builder: Any, two_settings: Contestant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(odd_samples, "kinds", lambda subject: ["numbers"])
+    monkeypatch.setattr(delivery, "_odd", lambda one, kind, builder, made, name: f"answered otherwise by {name}")
+    found, notes = measured_with("pass  # BATCH", two_settings, builder, tmp_path / "made")
+    assert found == []
+    assert notes[0].endswith("not timed for it: odd numbers: answered otherwise by load_batch_4.py")
+    assert not (tmp_path / "made" / "load_batch_4.py").exists()

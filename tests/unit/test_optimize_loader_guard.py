@@ -82,3 +82,21 @@ def test_what_is_opened_later_is_found_from_any_directory(tmp_path: Path, monkey
     run = loaded(LATER, "artefact")
     os.chdir(tmp_path / "there")
     assert run([IDS, MASK]) == ["here"]
+
+
+def test_files_of_an_artefact_that_took_its_place_are_not_opened(tmp_path: Path) -> None:
+    old, new, place = tmp_path / "old", tmp_path / "new", tmp_path / "artefact"
+    for directory in (place, new):
+        directory.mkdir()
+        (directory / "manifest.json").write_text(directory.name)
+        (directory / "weights").write_text(directory.name)
+    run, other = loaded(LATER, place, opens_later=True), loaded(LENIENT, place)
+    assert run([IDS, MASK]) == ["artefact"]
+    place.rename(old)
+    with pytest.raises(ValueError, match="was replaced after it had been loaded: load it again"):
+        run([IDS[:1], MASK[:1]])
+    new.rename(place)
+    assert other([IDS[:1], MASK[:1]])[0].shape == (1, 3), "it has opened all its files"
+    for _ in range(2):
+        with pytest.raises(ValueError, match="was replaced after it had been loaded: load it again"):
+            run([IDS[:1], MASK[:1]])

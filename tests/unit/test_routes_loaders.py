@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from flatout.routes import litert, openvino, tensorrt
+from flatout.routes import litert, openvino, tensorflow, tensorrt
 from flatout.routes._route import run_loader
 
 MOMENT = 0.1
@@ -42,7 +43,10 @@ INTRUDER = Intruder()
 class Interpreter:
     """As LiteRT's: for one batch, which a file may be for."""
 
+    alive: ClassVar[weakref.WeakSet[Interpreter]] = weakref.WeakSet()
+
     def __init__(self, model_path: str, num_threads: int) -> None:
+        self.alive.add(self)
         stem = Path(model_path).stem
         self.shape = [int(stem.removeprefix("model-b")) if "-b" in stem else 1, 3]
         self.values: Any = None
@@ -127,6 +131,15 @@ def test_no_samples_have_answers_of_the_same_form(planted: Intruder, tmp_path: P
         assert (answers == 2).all()
 
 
+def test_the_interpreters_for_other_numbers_of_samples_are_limited(planted: Intruder, tmp_path: Path) -> None:
+    run = run_loader(litert.loader_source({"threads": 1}, 2), tmp_path)
+    before = len(Interpreter.alive)
+    for count in (*range(3, 40), 4, 3):
+        (answers,) = run([np.ones((count, 3), "float32")])
+        assert answers.shape == (count, 3)
+        assert len(Interpreter.alive) <= before + litert.LARGEST_OPEN
+
+
 @pytest.mark.parametrize(
     "source",
     [litert.loader_source({"threads": 1}, 2), openvino.loader_source({"threads": 2, "rest": "f32", "streams": 2}, 4)],
@@ -164,3 +177,44 @@ def test_an_engine_refuses_what_it_was_not_built_for(monkeypatch: pytest.MonkeyP
     run = run_loader(tensorrt.LOADER, tmp_path)
     with pytest.raises(ValueError, match=r"not built for x of \(1000, 3\)"):
         run([np.zeros((1000, 3), "float32")])
+
+
+class Settings:
+    """As TensorFlow's options of a call: a string made of a configuration."""
+
+    def __init__(self, config_proto: Any) -> None:
+        options = config_proto.graph_options.rewrite_options
+        self.config_proto_serialized = f"bfloat16={options.auto_mixed_precision_onednn_bfloat16}"
+
+
+def test_a_model_in_bfloat16_leaves_the_precision_of_others_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def config(text: str) -> Any:
+        options = SimpleNamespace(auto_mixed_precision_onednn_bfloat16=int(text.partition("=")[2]))
+        return SimpleNamespace(graph_options=SimpleNamespace(rewrite_options=options))
+
+    def serve(array: Any) -> Any:
+        seen.append(eager.function_call_options.config_proto_serialized)
+        if array is None:
+            raise ValueError("no such shape")
+        return [SimpleNamespace(numpy=lambda: array)]
+
+    seen: list[str] = []
+    eager = SimpleNamespace(function_call_options=Settings(config("bfloat16=0")))
+    context = SimpleNamespace(context=lambda: eager, FunctionCallOptions=Settings)
+    planted = SimpleNamespace(
+        function=lambda function, **options: function,
+        constant=lambda array: array,
+        saved_model=SimpleNamespace(load=lambda directory: SimpleNamespace(serve=serve)),
+        compat=SimpleNamespace(v1=SimpleNamespace(ConfigProto=SimpleNamespace(FromString=config))),
+        config=SimpleNamespace(optimizer=SimpleNamespace(set_experimental_options=lambda options: seen.append("all"))),
+    )
+    for name, module in {"": planted, ".python": planted, ".python.eager": SimpleNamespace(context=context)}.items():
+        monkeypatch.setitem(sys.modules, f"tensorflow{name}", module)
+    run = run_loader(tensorflow.Bfloat16().loader({}, 1), tmp_path)
+    assert run([3]) == [3]
+    with pytest.raises(ValueError, match="no such shape"):
+        run([None])
+    assert seen == ["bfloat16=1", "bfloat16=1"]
+    assert eager.function_call_options.config_proto_serialized == "bfloat16=0"

@@ -11,9 +11,10 @@ import pytest
 from flatout.cli.optimize import parse_batches, parse_shapes
 from flatout.model.errors import ArtefactUnreadable, DataUnusable, FlatoutError, ModelRefused
 from flatout.optimize.verification import read_manifest
-from flatout.subject import Tensor, data, input_matching, keras_models, preparation, trust
+from flatout.subject import Tensor, data, input_matching, keras_models, preparation, records, trust
 from flatout.subject.opening import open_original
 from flatout.subject.original import DeclaredInput
+from flatout.subject.samples import Samples
 
 IMAGE = DeclaredInput("image", "float32", (None, 8, 8, 1))
 
@@ -177,6 +178,28 @@ def test_a_pair_of_inputs_and_labels_is_one_for_a_model_of_two_inputs_too():
     assert unlabelled.labels == []
 
 
+@pytest.mark.parametrize("part", ["val", "test"])
+def test_samples_and_labels_are_of_the_same_part(tmp_path, part):
+    arrays = {name: np.zeros((4, 2)) for name in ("x_train", "x_val", "x_test")} | {"y_train": np.zeros(4)}
+    np.savez(tmp_path / "d.npz", **arrays, **{f"y_{part}": np.ones(4)})
+    samples = data.read_samples(str(tmp_path / "d.npz"), None, None, 10)
+    assert list(samples.arrays) == [f"x_{part}"]
+    assert len(samples.labels) == 1
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_labels_of_several_outputs_are_a_tuple_or_a_list(kind):
+    labels = kind([np.arange(3), np.ones((3, 5))])
+    samples = data.samples_from_object((np.zeros((3, 2)), labels), None, 10, "the data")
+    assert [one.shape for one in samples.labels] == [(3,), (3, 5)]
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], [[0, 1, 2]] * 3, [np.zeros(3)] * 3, [np.zeros(5)] * 3])
+def test_a_list_with_a_label_for_each_sample_is_one_array(labels):
+    (array,) = data.samples_from_object((np.zeros((3, 2)), labels), None, 10, "the data").labels
+    assert array.shape == np.shape(labels)
+
+
 def test_of_two_parts_the_one_that_was_not_trained_on_is_taken(tmp_path):
     path = stored(
         tmp_path / "d.npz", x_train=np.zeros((5, 4)), y_train=np.ones(5), x_test=np.ones((3, 4)), y_test=np.zeros(3)
@@ -198,7 +221,7 @@ def test_arrays_named_after_inputs_find_them(tmp_path):
 def test_an_array_is_never_given_to_another_input_than_the_one_it_is_named_after(tmp_path):
     inputs = [DeclaredInput("ids", "int32", (None, 2)), DeclaredInput("mask", "int32", (None, 2))]
     ones, twos = np.ones((4, 2), "int32"), np.full((4, 2), 2)
-    for names in (["mask", "ids_"], ["types", "ids"], ["mask", "types", "classes"], ["a", "b", "ids"]):
+    for names in (["mask", "tokens"], ["types", "ids"], ["mask", "types", "classes"], ["a", "b", "ids"]):
         swapped = data.Samples(dict(zip(names, [ones, twos, twos], strict=False)), origin="d.npz")
         with pytest.raises(DataUnusable, match="Name the arrays after the inputs"):
             input_matching.match_inputs(swapped, inputs, True)
@@ -208,6 +231,54 @@ def test_an_array_is_never_given_to_another_input_than_the_one_it_is_named_after
     labelled = data.Samples({"a": ones, "b": twos, "c": np.arange(4)})
     assert len(input_matching.match_inputs(labelled, inputs, True)) == 2
     assert labelled.labels[0].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("names", "plain"),
+    [
+        (["a-b", "a_b"], ["a_b_0", "a_b"]),
+        (["a_b", "a-b"], ["a_b", "a_b_1"]),
+        (["a-b", "a.b", "a_b_1"], ["a_b", "a_b_1_1", "a_b_1"]),
+        (["x:0", "y"], ["x", "y"]),
+        (["1", "é"], ["input_0", "é"]),
+    ],
+)
+def test_no_two_inputs_have_one_name(names, plain):
+    assert keras_models.plain_names(names) == plain
+
+
+@pytest.mark.parametrize(
+    ("names", "made"),
+    [
+        (["scores", "classes"], ["scores", "classes"]),
+        (["lstm", "lstm", "lstm"], ["lstm", "lstm_1", "lstm_2"]),
+        (["lstm", "lstm", "lstm_1"], ["lstm", "lstm_1_1", "lstm_1"]),
+        (["one"], ["output_0", "output_1"]),
+        (None, ["output_0"]),
+    ],
+)
+def test_no_two_outputs_have_one_name(names, made):
+    assert keras_models._output_names(SimpleNamespace(output_names=names), len(made)) == made
+
+
+def test_arrays_find_inputs_whose_names_were_made_plain():
+    inputs = [DeclaredInput(name, "float32", (None, 2)) for name in keras_models.plain_names(["in-a", "in-b"])]
+    given = Samples({"in-b": np.ones((3, 2)), "in-a": np.zeros((3, 2))}, [], "the data")
+    first, second = input_matching.match_inputs(given, inputs, batched=True)
+    assert (first.max(), second.min()) == (0, 1)
+
+
+@pytest.mark.parametrize("order", [("a-b", "a_b"), ("a_b", "a-b")])
+def test_names_that_become_alike_are_given_in_order_or_not_at_all(order):
+    inputs = [DeclaredInput(name, "float32", (None,)) for name in keras_models.plain_names(["a-b", "a_b"])]
+    values = {"a-b": np.zeros(3), "a_b": np.ones(3)}
+    given = Samples({name: values[name] for name in order}, [], "the data")
+    if order == ("a_b", "a-b"):
+        with pytest.raises(DataUnusable, match="Name the arrays after the inputs"):
+            input_matching.match_inputs(given, inputs, batched=True)
+    else:
+        first, second = input_matching.match_inputs(given, inputs, batched=True)
+        assert (first.max(), second.min()) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -254,6 +325,19 @@ def test_what_is_no_string_is_not_made_one(missing):
         )
     (made,) = input_matching.match_inputs(data.Samples({"text": np.array(["K\xf6ln", b"", "c"], object)}), [one], True)
     assert made.tolist() == ["Köln".encode(), b"", b"c"]
+
+
+@pytest.mark.parametrize("text", [b"\x0a\x01\x00", "a\0"])
+def test_a_string_whose_end_would_be_lost_is_not_cut(text):
+    texts = np.array([b"a", text, b"c"], dtype=object)
+    with pytest.raises(DataUnusable, match="Input 'x': 1 of 3 strings in the data end with a zero byte"):
+        input_matching.match_inputs(Samples({"0": texts}, [], "the data"), [DeclaredInput("x", "str", (None,))], True)
+
+
+@pytest.mark.parametrize("inputs", [None, [DeclaredInput("x", "float32", (4,))]], ids=["never called", "no batches"])
+def test_an_array_has_a_sample_in_each_row_whatever_the_model_says(inputs):
+    x = np.arange(12, dtype="float32").reshape(3, 4)
+    np.testing.assert_array_equal(data.samples_from_object(x, inputs, 10, "the data").arrays["0"], x)
 
 
 def test_too_many_arrays_say_which_inputs_there_are(tmp_path):
@@ -311,6 +395,13 @@ def test_data_that_cannot_be_read(tmp_path, name):
     (tmp_path / "text.npz").write_text("no arrays")
     with pytest.raises(DataUnusable, match=name):
         data.read_samples(str(tmp_path / name), None, None, 10)
+
+
+def test_pictures_of_different_sizes_in_different_batches_of_records_are_an_error(tmp_path):
+    pictures = [np.zeros((256, 8, 8, 3)), np.zeros((4, 9, 8, 3))]
+    with pytest.raises(DataUnusable, match=r"'image' has samples of different shapes .* \(8, 8, 3\) and \(9, 8, 3\)"):
+        records._joined("image", pictures, tmp_path)
+    assert records._joined("image", pictures[:1] * 2, tmp_path).shape == (512, 8, 8, 3)
 
 
 def test_records_need_their_description(tmp_path):

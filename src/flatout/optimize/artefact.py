@@ -14,7 +14,7 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,13 @@ from flatout.environment.machine import cores
 from flatout.model.case import Interval, Serving, to_plain
 from flatout.model.errors import OutputNotWritable
 from flatout.model.version import __version__
+from flatout.optimize import loader_guard
 from flatout.optimize.contestant import Contestant
 from flatout.optimize.layouts import LAYOUTS
-from flatout.optimize.loader_guard import guard
 from flatout.routes._split import Split
 from flatout.subject import Array, Subject, any_length
 
-MANIFEST = "manifest.json"
+MANIFEST = loader_guard.MANIFEST
 LOADER = "load.py"
 CHECK = "check.npz"
 SCHEMA = 1
@@ -105,10 +105,14 @@ def assemble(one: Contestant, subject: Subject, directory: Path, with_any_length
     write_loader(one, subject, directory)
 
 
-def write_loader(one: Contestant, subject: Subject, directory: Path, name: str = LOADER) -> None:
-    candidate = one.candidate
-    loader = candidate.route.loader(one.setting, one.batch) + guard(subject, candidate.finite_only, candidate.sizes)
-    (directory / name).write_text(loader, encoding="utf-8")
+def write_loader(
+    one: Contestant, subject: Subject, directory: Path, name: str = LOADER, sizes: Sequence[int] = ()
+) -> None:
+    """`sizes`: the numbers of samples at once that this loader takes; empty: those of the candidate."""
+    candidate, route = one.candidate, one.candidate.route
+    sizes = sizes or candidate.sizes
+    added = loader_guard.guard(subject, candidate.finite_only, sizes, opens_later=route.opens_later)
+    (directory / name).write_text(route.loader(one.setting, one.batch) + added, encoding="utf-8")
 
 
 def write_check(subject: Subject, answers: list[Array], directory: Path) -> int:

@@ -114,12 +114,29 @@ def _try_loader(one: Contestant, answers: list[Array], builder: Builder, made: P
     return ""
 
 
+def try_for_batch(one: Contestant, builder: Builder, made: Path, name: str) -> str:
+    """What is wrong with a further loader, for another batch. It may refuse any other number of samples."""
+    answers, subject = artefact.checked_answers(made), builder.subject
+    if not one.candidate.is_model_itself and (found := _odd_of_batch(one, builder, made, name)):
+        return found
+    refused, wrong = run_loader(one, answers, builder, made, name)
+    if "" in wrong or not wrong:
+        return wrong.get("", "")
+    failed = {**refused, **wrong}
+    taken = [one.batch, *(size for size in other_sizes(subject, one.batch) if str(size) not in failed)]
+    artefact.write_loader(one, subject, made, name, taken)
+    refused, still = run_loader(one, answers, builder, made, name)
+    if still or not wrong.keys() <= refused.keys():
+        return f"batches of {next(iter(wrong))}: {next(iter(wrong.values()))}"
+    return ""
+
+
 def run_loader(
     one: Contestant, answers: list[Array], builder: Builder, made: Path, name: str = artefact.LOADER
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Which numbers of samples at once the loader refuses, and which it answers wrongly, with the reasons; under ""
     what is wrong with its answers to the batch that was measured. Raises WorkFailed."""
-    sizes = other_sizes(builder.subject, one.batch) if name == artefact.LOADER else []
+    sizes = other_sizes(builder.subject, one.batch)
     refused, given = _answers(one, builder, made / name, sizes)
     original = [array[: len(answers[0])] for array in builder.subject.answers("held_out")]
     route, budget = one.candidate.route, builder.accuracy.budget
@@ -189,14 +206,24 @@ def _try_odd_samples(one: Contestant, builder: Builder, made: Path) -> str:
     return ""
 
 
-def _odd(one: Contestant, kind: str, builder: Builder, made: Path) -> str:
+def _odd_of_batch(one: Contestant, builder: Builder, made: Path, name: str) -> str:
+    """What a further loader makes of them otherwise, where it is not what is told of the artefact."""
+    for kind in odd_samples.kinds(builder.subject):
+        if kind == "integers" and one.candidate.integers:
+            continue
+        if found := _odd(one, kind, builder, made, name):
+            return f"odd {kind}: {found}"
+    return ""
+
+
+def _odd(one: Contestant, kind: str, builder: Builder, made: Path, name: str = artefact.LOADER) -> str:
     worker = builder.processes.worker(builder.directory / "logs" / "odd.txt")
     try:
         answer = worker.ask(
             "run_odd",
             SECONDS,
             builder.memory_limit,
-            path=str(made / artefact.LOADER),
+            path=str(made / name),
             directory=str(made),
             subject=str(builder.subject.directory),
             batch=one.batch,

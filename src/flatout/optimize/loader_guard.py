@@ -32,7 +32,12 @@ load_made = load
 def load(directory, *arguments, **options):
     """As above. Samples of other lengths are answered by the model itself, in any_length/, where that is there."""
     directory = Path(directory).absolute()  # some files are opened later, when the program may be in another directory
+    version, sizes = version_of(directory), set()
     made, others = load_made(directory, *arguments, **options), []
+
+    def require_same():
+        if version_of(directory) != version:
+            raise ValueError(f"the artefact in {{directory}} was replaced after it had been loaded: load it again")
 
     def run(inputs):
         if len(inputs) != len(KINDS):
@@ -40,7 +45,7 @@ def load(directory, *arguments, **options):
         for array, kind in zip(inputs, KINDS):
             if kind is not None and getattr(array, "dtype", kind) != kind and (problem := unfit(inputs)):
                 raise ValueError(problem)
-{refuse}        try:
+{refuse}{same}        try:
             return made(inputs)
         except Exception as error:
             if problem := unfit(inputs):
@@ -49,10 +54,17 @@ def load(directory, *arguments, **options):
             if given == [lengths for _, _, lengths, _ in TAKES]:
                 raise
         if not others:
+            require_same()
             others.append(load_any_length(directory))
         return others[0](inputs)
 
     return run
+
+
+def version_of(directory):
+    """Its manifest, which is that of no other artefact; empty while it is being made."""
+    path = directory / "{manifest}"
+    return path.read_bytes() if path.exists() else b""
 
 
 def unfit(inputs):
@@ -87,9 +99,19 @@ def load_any_length(directory):
 '''
 
 
+MANIFEST = "manifest.json"
+
 REFUSE = """\
         if not all(finite(array) for array in inputs):
             raise ValueError("NaN and infinity are refused: the artefact would answer otherwise than the original")
+"""
+
+SAME = """\
+        shape = getattr(inputs[0], "shape", ())
+        size = shape[0] if len(shape) else 0
+        if size not in sizes:  # for another number of samples, this runtime opens its file again
+            require_same()
+            sizes.add(size)
 """
 
 REFUSE_SIZES = """\
@@ -98,8 +120,9 @@ REFUSE_SIZES = """\
 """
 
 
-def guard(subject: Subject, finite_only: bool = False, sizes: Sequence[int] = ()) -> str:
-    """`finite_only`: with a check that no input holds NaN or infinity. `sizes`: with one of the number of samples."""
+def guard(subject: Subject, finite_only: bool = False, sizes: Sequence[int] = (), *, opens_later: bool = False) -> str:
+    """`finite_only`: with a check that no input holds NaN or infinity. `sizes`: with one of the number of samples.
+    `opens_later`: with one that the files are still those of this artefact."""
     takes = [
         (one.name, numpy_type(one.dtype), list(one.sample), list(any_length.lengths(subject, one.shape)))
         for one in subject.inputs
@@ -113,5 +136,7 @@ def guard(subject: Subject, finite_only: bool = False, sizes: Sequence[int] = ()
         first=int(batched),
         batched="one to a row, " if batched else "",
         refuse=refuse,
+        same=SAME if opens_later else "",
+        manifest=MANIFEST,
         finite=f"{FINITE}\n" if finite_only else "",
     )

@@ -18,7 +18,7 @@ from flatout.model.case import Latency
 from flatout.optimize import artefact
 from flatout.optimize.builder import Builder
 from flatout.optimize.contestant import Contestant
-from flatout.optimize.delivery import run_loader
+from flatout.optimize.delivery import try_for_batch
 from flatout.process.worker import WorkFailed
 
 ROUNDS = 8
@@ -114,8 +114,7 @@ def _loader(one: Contestant, winner: Contestant, builder: Builder, made: Path) -
     name = f"load_batch_{one.batch}.py"
     try:
         artefact.write_loader(one, builder.subject, made, name)
-        refused, wrong = run_loader(one, artefact.checked_answers(made), builder, made, name)
-        problem = next(iter({**refused, **wrong}.values()), "")
+        problem = try_for_batch(one, builder, made, name)
     except (WorkFailed, OSError, ValueError) as error:
         problem = str(error)
     if problem:

@@ -96,6 +96,8 @@ class Route(ABC):
     """Whether it is given the numeric core alone where a model's preprocessing was split off; else the whole model."""
     keeps_conversion: ClassVar[bool] = False
     """Whether what it converts is kept for the next call (`_conversions.py`). Of flatout's own routes alone."""
+    opens_later: ClassVar[bool] = False
+    """Whether its loader opens files at a call as well, such as for another number of samples."""
     deployable: ClassVar[bool] = True
     """False for what is measured only for comparison, such as Keras' own `predict`."""
 

@@ -54,7 +54,8 @@ class Split(Route):
 
 def split(route: Route) -> Route:
     """This route, for models whose preprocessing was split off."""
-    names = ("family", "format", "precision", "equivalence", "packages", "extra", "needs_data", "order", "deployable")
+    names = ("family", "format", "precision", "equivalence", "packages", "extra", "needs_data", "order", "deployable",
+             "opens_later")  # fmt: skip
     members = {name: getattr(route, name) for name in names}
     page = f"{route.title}, with the preprocessing of its inputs as a stage of its own.\n\n{route.page}"
     made: Route = type(

@@ -29,6 +29,7 @@ class OnnxRuntime(Route):
     equivalence: ClassVar[Equivalence] = "reassociated"
     packages: ClassVar[tuple[str, ...]] = ("onnxruntime", "onnx", "tf2onnx")
     accepts: ClassVar[str] = ".onnx"
+    opens_later: ClassVar[bool] = True
     keeps_conversion: ClassVar[bool] = False
     """The float32 file is that of the subject, which is kept for all routes that begin with it."""
 

@@ -24,7 +24,27 @@ LARGEST_GRAPH = 1_900_000_000
 NOT_COMPILED_BY_XLA = {
     "LookupTableFindV2", "StringSplitV2", "RegexReplace", "DecodeJpeg", "Unique", "Where", "PyFunc",
 }  # fmt: skip
-USE_BFLOAT16 = 'tf.config.optimizer.set_experimental_options({"auto_mixed_precision_onednn_bfloat16": True})'
+IN_BFLOAT16 = '''
+from tensorflow.python.eager import context
+
+
+def in_bfloat16(function):
+    """TensorFlow's public option for this holds for all models of the process. Here it holds for these calls alone."""
+    eager = context.context()
+    config = tf.compat.v1.ConfigProto.FromString(eager.function_call_options.config_proto_serialized)
+    config.graph_options.rewrite_options.auto_mixed_precision_onednn_bfloat16 = 1  # on
+    reduced = context.FunctionCallOptions(config_proto=config)
+
+    def call(*tensors):
+        usual = eager.function_call_options  # of this thread
+        eager.function_call_options = reduced
+        try:
+            return function(*tensors)
+        finally:
+            eager.function_call_options = usual
+
+    return call
+'''
 
 
 class Function(Route):
@@ -120,7 +140,7 @@ class Bfloat16(Frozen):
         return inspect_saved_model(directory, read_types=False)
 
     def loader(self, setting: Setting, batch: int) -> str:
-        return loader_source(before=USE_BFLOAT16)
+        return loader_source(before=IN_BFLOAT16, around="in_bfloat16")
 
 
 def save_frozen(subject: Subject, directory: Path, **options: Any) -> None:
@@ -213,8 +233,11 @@ def _constant_size(node: Any) -> tuple[int, int]:
     return count, tf.dtypes.as_dtype(value.dtype).size
 
 
-def loader_source(before: str = "", options: str = "") -> str:
-    before = before and f"\n{before}\n"
+def loader_source(before: str = "", options: str = "", around: str = "") -> str:
+    """`around`: a function of `before` that is given the model's function and returns the one that is called."""
+    function = f"tf.function(lambda *inputs: model.serve(*inputs), autograph=False{options})"
+    if around:
+        function = f"{around}({function})"
     return f'''\
 from pathlib import Path
 
@@ -224,7 +247,7 @@ import tensorflow as tf
 def load(directory):
     """A function from a list of arrays to a list of arrays."""
     model = tf.saved_model.load(str(Path(directory) / "{FOLDER}"))
-    function = tf.function(lambda *inputs: model.serve(*inputs), autograph=False{options})
+    function = {function}
 
     def run(inputs):
         return [output.numpy() for output in function(*[tf.constant(array) for array in inputs])]

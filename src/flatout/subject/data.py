@@ -67,19 +67,29 @@ def _from_named_arrays(arrays: dict[str, Array], origin: str) -> Samples:
     label = next((lower[name] for name in LABELS if name in lower), None)
     rest = {name: array for name, array in arrays.items() if name != label}
     labels = [arrays[label]] if label is not None else []
-    chosen = next((lower[name] for name in SAMPLES if name in lower), None)
+    known = [lower[name] for name in SAMPLES if name in lower]
+    same_part = [name for name in known if label is not None and _part(name) == _part(label)]
+    chosen = next(iter([*same_part, *known]), None)
     if chosen in rest and any(name.lower() in ("x_train", "y_train") for name in rest):
         rest = {chosen: rest[chosen]}  # the file has training and test data: only the test data is used
     return Samples(rest, labels, origin)
 
 
+def _part(name: str) -> str:
+    """Of a file with several parts: that of validation or of the test."""
+    return next((part for part in ("val", "test") if part in name.lower().split("_")), "")
+
+
 def samples_from_object(value: Any, inputs: Sequence[DeclaredInput] | None, limit: int, origin: str) -> Samples:
     """Arrays, a tuple of inputs and labels, a dictionary, or a tf.data.Dataset of any of these."""
-    if hasattr(value, "element_spec") or (hasattr(value, "__iter__") and hasattr(value, "take")):
+    is_array = hasattr(value, "shape")  # arrays and tables have `take` as well
+    if hasattr(value, "element_spec") or (hasattr(value, "__iter__") and hasattr(value, "take") and not is_array):
         value = _collect(value, inputs, limit)
     if isinstance(value, (tuple, list)) and len(value) in (2, 3) and not _are_inputs(value, inputs):
         names = tuple(sorted(map(str, value[1]))) if isinstance(value[1], Mapping) else ()
-        return Samples(_columns(value[0]), _labels(value[1]), origin, names)
+        columns = _columns(value[0])
+        count = next((array.shape[:1] for array in columns.values()), ())
+        return Samples(columns, _labels(value[1], count), origin, names)
     if isinstance(value, Mapping) and all(not isinstance(item, Mapping) for item in value.values()):
         return _from_named_arrays({str(name): _array(item) for name, item in value.items()}, origin)
     return Samples(_columns(value), [], origin)
@@ -102,14 +112,19 @@ def _columns(given: Any) -> dict[str, Array]:
     return {"0": _array(given)}
 
 
-def _labels(given: Any) -> list[Array]:
+def _labels(given: Any, count: tuple[int, ...]) -> list[Array]:
+    """`count`: of the samples, as a shape. It tells a list of arrays, one for each output, from one of samples."""
     if given is None:
         return []
     if isinstance(given, Mapping):
         return [_array(given[name]) for name in sorted(given, key=str)]
-    if isinstance(given, tuple):
+    if isinstance(given, tuple) or (isinstance(given, list) and _have_length(given, count)):
         return [_array(value) for value in given]
     return [_array(given)]
+
+
+def _have_length(arrays: Sequence[Any], count: tuple[int, ...]) -> bool:
+    return (len(arrays),) != count and len(arrays) > 0 and all(_array(one).shape[:1] == count != () for one in arrays)
 
 
 def _array(given: Any) -> Array:

@@ -15,7 +15,7 @@ from typing import Any
 
 from flatout.model.errors import ModelRefused
 from flatout.subject.graph_function import Ends, GraphFunction, Table
-from flatout.subject.keras_models import dtype_name, plain_name
+from flatout.subject.keras_models import dtype_name, plain_names
 from flatout.subject.original import DeclaredInput, Original
 
 TABLES = frozenset(
@@ -131,10 +131,10 @@ def _extracted(session: Any, ends: Ends) -> Extracted:
     nodes = [_node_of(name) for name in ends.outputs.values()]
     definition = tf.compat.v1.graph_util.convert_variables_to_constants(session, session.graph.as_graph_def(), nodes)
     inputs = []
-    for i, (name, tensor) in enumerate(ends.inputs.items()):
+    for name, tensor in zip(plain_names(list(ends.inputs)), ends.inputs.values(), strict=True):
         one = session.graph.get_tensor_by_name(tensor)
         lengths = (None,) if one.shape.rank is None else tuple(one.shape.as_list())
-        inputs.append(DeclaredInput(plain_name(name, i), dtype_name(one.dtype), lengths, one.shape.rank is None))
+        inputs.append(DeclaredInput(name, dtype_name(one.dtype), lengths, one.shape.rank is None))
     tables = [_exported(session, node) for node in definition.node if node.op in TABLES]
     return Extracted(definition, tables, tuple(inputs))
 

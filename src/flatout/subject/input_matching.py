@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from flatout.model.errors import DataUnusable
+from flatout.subject.keras_models import plain_names
 from flatout.subject.original import DeclaredInput
 from flatout.subject.samples import Samples
 from flatout.subject.subject import Array, Tensor, as_bytes
@@ -22,6 +23,8 @@ def match_inputs(samples: Samples, inputs: Sequence[DeclaredInput], batched: boo
 
 def _ordered(samples: Samples, inputs: Sequence[DeclaredInput]) -> list[Array]:
     arrays = samples.arrays
+    if not all(one.name in arrays for one in inputs):
+        arrays = _plainly_named(arrays)
     if all(one.name in arrays for one in inputs):
         return [arrays[one.name] for one in inputs]
     with_labels = len(arrays) == len(inputs) + 1 and not samples.labels
@@ -30,9 +33,15 @@ def _ordered(samples: Samples, inputs: Sequence[DeclaredInput]) -> list[Array]:
         samples.labels = in_order[len(inputs) :] or samples.labels
         return in_order[: len(inputs)]
     raise DataUnusable(
-        f"{samples.origin} has the arrays {', '.join(arrays)}; the model takes {_describe(inputs)}. Name the arrays "
-        "after the inputs, and the labels `y`."
+        f"{samples.origin} has the arrays {', '.join(samples.arrays)}; the model takes {_describe(inputs)}. Name the "
+        "arrays after the inputs, and the labels `y`."
     )
+
+
+def _plainly_named(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """By the names that inputs of these names have here; arrays without names keep their numbers."""
+    plain = plain_names(list(arrays))
+    return {name if name.isdigit() else made: arrays[name] for name, made in zip(arrays, plain, strict=True)}
 
 
 def _named_otherwise(names: Sequence[str], inputs: Sequence[DeclaredInput]) -> bool:
@@ -79,6 +88,12 @@ def _require_texts(array: Array, name: str, origin: str) -> Array:
         raise DataUnusable(
             f"Input {name!r} takes strings; {len(others):,} of {array.size:,} values in {origin} are none, such as "
             f"{str(others[0])[:40]}. Leave them out, or put the text there that the model is to be given."
+        )
+    cut = sum(one.endswith(b"\0" if isinstance(one, bytes) else "\0") for one in array.ravel())
+    if cut:
+        raise DataUnusable(
+            f"Input {name!r}: {cut:,} of {array.size:,} strings in {origin} end with a zero byte, which numpy does not "
+            "keep in an array of strings: the model would be given shorter ones. Leave these samples out."
         )
     return array
 

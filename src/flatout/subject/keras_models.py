@@ -117,8 +117,8 @@ def declared_inputs(model: Any) -> tuple[DeclaredInput, ...] | None:
         return None
     names = getattr(model, "input_names", None) or [tensor.name for tensor in tensors]
     return tuple(
-        DeclaredInput(plain_name(name, i), dtype_name(tensor.dtype), tuple(tensor.shape))
-        for i, (name, tensor) in enumerate(zip(names, tensors, strict=False))
+        DeclaredInput(name, dtype_name(tensor.dtype), tuple(tensor.shape))
+        for name, tensor in zip(plain_names(names), tensors, strict=False)
     )
 
 
@@ -127,8 +127,18 @@ def dtype_name(dtype: Any) -> str:
     return "str" if name == "string" else name
 
 
-def plain_name(name: str, position: int) -> str:
-    """A name that every format accepts."""
+def plain_names(names: Sequence[str]) -> list[str]:
+    """Names that every format accepts, no two of them alike: one that was plain before keeps its own."""
+    made: list[str] = []
+    for i, name in enumerate(names):
+        plain, others = _plain_name(name, i), {*made, *(str(one) for one in names[i + 1 :])}
+        while plain in others and (plain != name or plain in made):
+            plain = f"{plain}_{i}"
+        made.append(plain)
+    return made
+
+
+def _plain_name(name: str, position: int) -> str:
     kept = "".join(c if c.isalnum() or c == "_" else "_" for c in str(name).partition(":")[0]).strip("_")
     return kept if kept and not kept[0].isdigit() else f"input_{position}"
 
@@ -156,8 +166,16 @@ def _tree(model: Any) -> Any:
 
 
 def _output_names(model: Any, count: int) -> Sequence[str]:
+    """No two alike: Keras names the outputs of a layer that has several after the layer, and a signature is by name."""
     names = list(getattr(model, "output_names", None) or [])
-    return names if len(names) == count else [f"output_{i}" for i in range(count)]
+    if len(names) != count:
+        return [f"output_{i}" for i in range(count)]
+    made: list[str] = []
+    for i, name in enumerate(names):
+        while name in made or (name in names[i + 1 :] and name != names[i]):
+            name = f"{name}_{i}"
+        made.append(name)
+    return made
 
 
 @contextlib.contextmanager

@@ -39,13 +39,23 @@ def read(directory: Path, features: dict[str, dict[str, Any]], limit: int) -> Sa
         ) from None
     if not columns or not next(iter(columns.values())):
         raise DataUnusable(f"The record files in {directory} are empty. At least one sample is needed.")
-    arrays = {name: np.concatenate(parts) for name, parts in columns.items()}
+    arrays = {name: _joined(name, parts, directory) for name, parts in columns.items()}
     labels = [name for name, entry in features.items() if entry.get("label") or name.lower() in LABELS]
     return Samples(
         {name: array for name, array in arrays.items() if name not in labels},
         [arrays[name] for name in labels],
         str(directory),
     )
+
+
+def _joined(name: str, parts: list[Any], directory: Path) -> Any:
+    shapes = sorted({part.shape[1:] for part in parts})
+    if len(shapes) > 1:
+        raise DataUnusable(
+            f"Feature {name!r} has samples of different shapes in {directory}, such as {shapes[0]} and {shapes[1]}. "
+            "Write records in which all have one shape."
+        )
+    return np.concatenate(parts)
 
 
 def _feature(tf: Any, name: str, entry: dict[str, Any]) -> Any:

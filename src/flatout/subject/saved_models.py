@@ -9,7 +9,7 @@ from typing import Any
 from flatout.model.errors import ModelRefused
 from flatout.subject import graph_models, trust
 from flatout.subject.graph_check import unsafe_in_graph, unsafe_operations
-from flatout.subject.keras_models import dtype_name, plain_name
+from flatout.subject.keras_models import dtype_name, plain_names
 from flatout.subject.original import DeclaredInput, Original
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -43,12 +43,12 @@ def open_directory(path: Path, signature: str | None, trusted: bool, custom: fro
         call=call,
         inputs=tuple(
             DeclaredInput(
-                plain_name(name, i),
+                plain,
                 dtype_name(declared[name].dtype),
                 _shape(declared[name]),
                 any_rank=declared[name].shape.rank is None,
             )
-            for i, name in enumerate(names)
+            for plain, name in zip(plain_names(names), names, strict=True)
         ),
         output_names=lambda count: outputs,
         variables=function.variables,

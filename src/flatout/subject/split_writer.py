@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,9 @@ from flatout.subject.subject import Array, Subject, Tensor, in_batches, plain_ar
 
 CORE, BEFORE, AFTER, FILE = "core", "before", "after", "stages.json"
 BATCH = 32
-TRIED = (2, 5)
-"""Batches that show which tensors have a row for each sample."""
+TRIED = (2, 5, 3, *[7] * 8)
+"""Batches that show which tensors have a row for each sample, and which are always the same. Each has other samples, as
+a number that two of them have in common may come from the data."""
 SAME = 1 - 1e-6
 
 Stage = Callable[[Sequence[Array]], list[Array]]
@@ -78,8 +79,8 @@ def split(subject: Subject) -> str:
     samples = {part: subject.samples(part) for part in ("calibration", "held_out")}
     candidates = parts.cut.into_core
     trial = _stage(parts.function(parts.inputs, candidates))
-    tried = [trial(next(in_batches(samples["held_out"], size))) for size in TRIED]
-    kinds = {name: _derived(*pair) for name, pair in zip(candidates, zip(*tried, strict=True), strict=True)}
+    tried = [trial(batch) for batch in _trials(samples["held_out"])]
+    kinds = {name: _derived(made) for name, made in zip(candidates, zip(*tried, strict=True), strict=True)}
     if unknown := [name for name, kind in kinds.items() if kind is None]:
         return f"what {unknown[0].rpartition('/')[2]} gives has no row for each sample"
     return _write(subject, parts, samples, {name: kind for name, kind in kinds.items() if kind is not None})
@@ -88,23 +89,42 @@ def split(subject: Subject) -> str:
 ROWS = "rows"
 
 
-def _derived(small: Array, large: Array) -> Callable[[Sequence[Any]], Any] | str | None:
-    """How a tensor depends on the batch: it has rows, is always the same, or tells the size of the batch."""
+def _trials(samples: Sequence[Array]) -> Iterator[list[Array]]:
+    """Batches of the sizes that are tried, each with the samples that follow those of the one before."""
+    for i, size in enumerate(TRIED):
+        rows = (sum(TRIED[:i]) + np.arange(size)) % len(samples[0])
+        yield [np.ascontiguousarray(array[rows]) for array in samples]
+
+
+def _derived(made: Sequence[Array]) -> Callable[[Sequence[Any]], Any] | str | None:
+    """How a tensor depends on the batch: it has rows, is always the same, or tells the size of the batch. None: it is
+    none of these. `made`: what it was in the batches that were tried."""
+    first = made[0]
+    if all(one.shape == first.shape and np.array_equal(one, first) for one in made):
+        return lambda inputs: _constant(first)
+    if first.ndim and all(one.shape == (size, *first.shape[1:]) for size, one in zip(TRIED, made, strict=True)):
+        return ROWS
+    if first.dtype.kind != "i" or first.ndim > 1 or any(one.shape != first.shape for one in made):
+        return None
+    rest = np.ravel(first).tolist()[1:]
+    if any(np.ravel(one).tolist() != [size, *rest] for size, one in zip(TRIED, made, strict=True)):
+        return None
+    return lambda inputs: _size(inputs[0], rest if first.ndim else None, first.dtype.name)
+
+
+def _constant(value: Array) -> Any:
     import tensorflow as tf
 
-    if small.shape == large.shape and np.array_equal(small, large):
-        return lambda inputs: tf.constant(small)
-    if small.ndim and (small.shape[0], large.shape[0]) == TRIED and small.shape[1:] == large.shape[1:]:
-        return ROWS
-    dtype = small.dtype.name
-    if small.dtype.kind != "i" or small.shape != large.shape or small.ndim > 1:
-        return None
-    first, *rest = np.ravel(small).tolist()
-    if (first, *rest) != (TRIED[0], *np.ravel(large).tolist()[1:]) or np.ravel(large)[0] != TRIED[1]:
-        return None
-    if small.ndim:
-        return lambda inputs: tf.concat([tf.cast(tf.shape(inputs[0])[:1], dtype), tf.constant(rest, dtype)], 0)
-    return lambda inputs: tf.cast(tf.shape(inputs[0])[0], dtype)
+    return tf.constant(value)
+
+
+def _size(array: Any, rest: Sequence[int] | None, dtype: str) -> Any:
+    """The number of samples, alone or as the first of a shape."""
+    import tensorflow as tf
+
+    if rest is None:
+        return tf.cast(tf.shape(array)[0], dtype)
+    return tf.concat([tf.cast(tf.shape(array)[:1], dtype), tf.constant(rest, dtype)], 0)
 
 
 def _write(subject: Subject, parts: Parted, samples: dict[str, list[Array]], kinds: dict[str, Any]) -> str:
@@ -127,7 +147,7 @@ def _write(subject: Subject, parts: Parted, samples: dict[str, list[Array]], kin
         core_function.variables, core_function.owner,
     )  # fmt: skip
     core.directory.mkdir()
-    writer.write(core, original, {part: (arrays, []) for part, arrays in made.items()}, notes)
+    writer.write(core, original, {part: (arrays, []) for part, arrays in made.items()}, notes, needs_rows=False)
     for name, function in functions.items():
         _save(function, subject.directory / name)
     (subject.directory / FILE).write_text(json.dumps(dataclasses.asdict(layout), indent=1))

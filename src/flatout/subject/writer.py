@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from flatout.measure.agreement import difference, relative_error
+from flatout.model.errors import ModelUnusable
 from flatout.subject import any_length, graph, graph_digest
 from flatout.subject.original import Original
 from flatout.subject.subject import FEW_ELEMENTS, Array, Subject, Tensor, in_batches, plain_array, write_arrays
@@ -29,17 +30,18 @@ LONGEST_UNROLLED = 160
 Parts = dict[str, tuple[list[Array], list[Array]]]
 
 
-def write(subject: Subject, original: Original, parts: Parts, notes: list[str]) -> Subject:
+def write(subject: Subject, original: Original, parts: Parts, notes: list[str], *, needs_rows: bool = True) -> Subject:
+    """`needs_rows`: a model whose outputs have no row for each sample is refused."""
     import tensorflow as tf
 
     batch = None if subject.batching == "dynamic" else subject.batches[0]
     specifications = graph.specifications(subject, batch)
     serve = tf.function(lambda *inputs: tuple(original.call(inputs)), autograph=False)
     concrete = serve.get_concrete_function(*specifications)
-    subject = dataclasses.replace(subject, outputs=_outputs(concrete, original))
+    subject = dataclasses.replace(subject, outputs=_outputs(concrete, original, needs_rows))
     _save(subject, original, serve, specifications, "saved_model")
     subject = _with_statistics(subject, concrete)
-    sample_ms = _write_parts(subject, serve, parts, notes)
+    sample_ms = _write_parts(subject, serve, parts, notes, needs_rows)
     length = max((one.sample[0] for one in subject.inputs if one.sample), default=0)
     subject = dataclasses.replace(subject, sample_ms=sample_ms)
     if subject.recurrent and length <= LONGEST_UNROLLED:
@@ -50,11 +52,13 @@ def write(subject: Subject, original: Original, parts: Parts, notes: list[str]) 
     return subject
 
 
-def _outputs(concrete: Any, original: Original) -> tuple[Tensor, ...]:
+def _outputs(concrete: Any, original: Original, have_rows: bool) -> tuple[Tensor, ...]:
+    """`have_rows`: whether that is required of outputs whose shape the graph does not tell."""
+    unknown = (None,) if have_rows else ()
     flat = list(concrete.outputs)
     names = original.output_names(len(flat))
     return tuple(
-        Tensor(str(name), one.dtype.name, tuple(one.shape.as_list()) if one.shape.rank is not None else ())
+        Tensor(str(name), one.dtype.name, tuple(one.shape.as_list()) if one.shape.rank is not None else unknown)
         for name, one in zip(names, flat, strict=True)
     )
 
@@ -134,12 +138,12 @@ def _answers_alike(subject: Subject, flavour: str) -> bool:
     return not difference([array[:count] for array in answers], [array[:count] for array in given], UNROLLED_ERROR)
 
 
-def _write_parts(subject: Subject, serve: Any, parts: Parts, notes: list[str]) -> float:
+def _write_parts(subject: Subject, serve: Any, parts: Parts, notes: list[str], needs_rows: bool) -> float:
     """Write samples and answers. Returns the original's milliseconds per held-out sample."""
     sample_ms = 0.0
     for name, (arrays, _) in parts.items():
         began = time.monotonic()
-        answers = _answers(subject, serve, arrays)
+        answers = _answers(subject, serve, arrays, needs_rows)
         count = len(answers[0])
         if count < len(arrays[0]):
             notes.append(
@@ -154,7 +158,7 @@ def _write_parts(subject: Subject, serve: Any, parts: Parts, notes: list[str]) -
     return sample_ms
 
 
-def _answers(subject: Subject, serve: Any, arrays: list[Array]) -> list[Array]:
+def _answers(subject: Subject, serve: Any, arrays: list[Array], needs_rows: bool) -> list[Array]:
     import tensorflow as tf
 
     batch = _answer_batch(subject)
@@ -162,6 +166,8 @@ def _answers(subject: Subject, serve: Any, arrays: list[Array]) -> list[Array]:
     done, began = 0, time.monotonic()
     for feed in in_batches(arrays, batch):
         pieces.append([plain_array(output) for output in serve(*(tf.constant(array) for array in feed))])
+        if needs_rows and batch:
+            _require_rows(subject, pieces[-1], batch)
         done += max(batch, 1)
         taken = time.monotonic() - began
         if taken > LONGEST_SECONDS or (taken > ANSWER_SECONDS and done >= MIN_ANSWERS):
@@ -200,6 +206,19 @@ def has_row_per_sample(subject: Subject) -> bool:
     """Whether each output has a row for each sample."""
     lead = None if subject.batching == "dynamic" else subject.batches[0]
     return all(one.shape and one.shape[0] in (lead, None) for one in subject.outputs)
+
+
+def _require_rows(subject: Subject, answers: list[Array], batch: int) -> None:
+    """Answers are compared sample by sample, so each output of the model needs a row for each."""
+    lead = None if subject.batching == "dynamic" else batch
+    for one, array in zip(subject.outputs, answers, strict=True):
+        if not one.shape or one.shape[0] not in (lead, None) or array.shape[:1] != (batch,):
+            shape = ", ".join("any" if length is None else str(length) for length in one.shape or array.shape)
+            raise ModelUnusable(
+                f"Output {one.name!r} of the model has the shape ({shape}) and no row for each sample: it gave "
+                f"{array.shape} for {batch} of them. Such models are not served: leave this output out, by another "
+                "--signature of a SavedModel or a function that builds the model without it."
+            )
 
 
 def _answer_batch(subject: Subject) -> int:

@@ -70,6 +70,11 @@ def made_anew(target: Path) -> Iterator[None]:
         raise
 
 
+def numbered(what: str, index: int) -> str:
+    """A name whose order in the alphabet is that of the numbers: TensorFlow sorts the ends of a signature."""
+    return f"{what}{index:04}"
+
+
 def save_model(model: Any, directory: Path, batch: int | None) -> None:
     """Write a SavedModel with one signature of static shape."""
     import tensorflow as tf
@@ -77,13 +82,13 @@ def save_model(model: Any, directory: Path, batch: int | None) -> None:
 
     functional = graph.functional(model)
     specs = [
-        tf.TensorSpec((batch, *tensor.shape[1:]), tensor.dtype, name=f"in{index}")
+        tf.TensorSpec((batch, *tensor.shape[1:]), tensor.dtype, name=numbered("in", index))
         for index, tensor in enumerate(functional.inputs)
     ]
 
     def serve(*given: Any) -> Any:
         answer = model(tree.pack_sequence_as(functional._inputs_struct, list(given)), training=False)
-        return {f"out{index}": part for index, part in enumerate(tree.flatten(answer))}
+        return {numbered("out", index): part for index, part in enumerate(tree.flatten(answer))}
 
     module = tf.Module()
     module.kept = model.variables

@@ -9,7 +9,7 @@ layer can be measured; layers that cost more than the tolerance stay in float.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -215,10 +215,11 @@ def sensitivity(model: Any, inputs: list[Array], batch_size: int = 64) -> dict[s
     losses = {}
     every = graph.layers(rebuilt.model)
     weighted = [layer for layer in every if is_rounded_weights(layer)]
+    names = [layer.layer.name for layer in weighted]
     shown = progress.Progress("measuring layer", len(weighted))
     for number, layer in enumerate(weighted):
         own = layer.layer.name
-        parts: list[Any] = [layer, *(v for v in every if is_rounded_values(v) and v.name.startswith(f"{own}_"))]
+        parts: list[Any] = [layer, *(v for v in every if is_rounded_values(v) and _owner(v.name, names) == own)]
         for part in parts:
             part.enabled = True
         found = checks.outputs(rebuilt.model, some)
@@ -227,6 +228,11 @@ def sensitivity(model: Any, inputs: list[Array], batch_size: int = 64) -> dict[s
         losses[own] = checks.distance(expected, found)
         shown.step(number + 1)
     return dict(sorted(losses.items(), key=lambda item: -item[1]))
+
+
+def _owner(rounder: str, layers: Sequence[str]) -> str:
+    """The layer whose values are rounded there: `dense_1_values` are those of `dense_1`, not of `dense`."""
+    return max((name for name in layers if rounder.startswith(f"{name}_")), key=len, default="")
 
 
 def for_serving(model: Any) -> Any:

@@ -20,6 +20,9 @@ ANY_BATCH = "model.tflite"
 SHAPES = "shapes.json"
 """Whether each output has a row for each sample, so that samples may be answered in pieces."""
 
+LARGEST_OPEN = 8
+"""So many interpreters for other numbers of samples a loader keeps."""
+
 
 def file_for(batch: int) -> str:
     return f"model-b{batch}.tflite"
@@ -33,6 +36,7 @@ class Float32(Route):
     equivalence: ClassVar[Equivalence] = "reassociated"
     packages = ("ai_edge_litert",)
     accepts = ".tflite"
+    opens_later = True
     keeps_conversion = True
 
     def skip_reason(self, subject: Subject) -> str | None:
@@ -125,7 +129,7 @@ def load(directory, batch={batch}, threads={int(setting.get("threads", 1))}):
     by_rows = json.loads(facts.read_text())["rows"] if facts.exists() else True
     if files and batch not in files:
         batch = max([size for size in files if size <= batch], default=min(files))
-    others = {{}}
+    others, opening = {{}}, threading.Lock()
 
     def answer_others(arrays):
         size = len(arrays[0])
@@ -137,9 +141,12 @@ def load(directory, batch={batch}, threads={int(setting.get("threads", 1))}):
             zeros = [np.zeros([batch, *array.shape[1:]], array.dtype) for array in arrays]
             return [column[:0] for column in answer(zeros)]
         if not files:
-            if size not in others:
-                others[size] = open_file(directory / "{ANY_BATCH}", size, threads, answer_others)
-            return others[size](arrays)
+            with opening:  # each has memory of its own: the one that was not used for longest goes
+                found = others.pop(size, None) or open_file(directory / "{ANY_BATCH}", size, threads, answer_others)
+                others[size] = found
+                if len(others) > {LARGEST_OPEN}:
+                    del others[next(iter(others))]
+            return found(arrays)
         pieces = []
         for start in range(0, size, batch):
             part = [array[start : start + batch] for array in arrays]

@@ -36,6 +36,7 @@ class OpenVino(Route):
     equivalence: ClassVar[Equivalence] = "reassociated"
     packages: ClassVar[tuple[str, ...]] = ("openvino", "onnx", "tf2onnx")
     accepts: ClassVar[str] = ".onnx"
+    opens_later: ClassVar[bool] = True
     keeps_conversion: ClassVar[bool] = True
     float_types: ClassVar[tuple[str, ...]] = ("f32",)
     """Types in which the nodes that are not quantized may be computed, the most promising first."""
