@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 
-from flatout.cures.keep_batches.inject import COMPARED, OFTEN, Kept
+from flatout.cures.keep_batches.inject import COMPARED, OFTEN, Kept, _keep
+from flatout.source import users_code
 
 
 class Source:
@@ -84,3 +86,27 @@ def test_views_of_rows_that_change_between_epochs_differ() -> None:
         assert found == list(rows[::2])
         rows[:] = rows[::-1].copy()
     assert kept.differ
+
+
+class Rows:
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+        if not 0 <= index < 4:
+            raise IndexError
+        return np.full(3, float(index)), index
+
+
+def test_what_the_program_does_to_a_batch_that_it_takes_stays_out_of_the_kept_one(monkeypatch) -> None:
+    monkeypatch.setattr(users_code, "is_users", lambda code: code is test_code)
+    test_code = test_what_the_program_does_to_a_batch_that_it_takes_stays_out_of_the_kept_one.__code__
+    said: list[str] = []
+    data = Rows()
+    _keep(SimpleNamespace(note=said.append, changed=said.append, ready=[]), data, "")
+    for _ in range(2):
+        assert [batch[1] for batch in data] == [0, 1, 2, 3]
+    rows, _ = data[1]
+    rows += 100
+    assert [float(batch[0][0]) for batch in data] == [0, 1, 2, 3]
+    assert said

@@ -14,6 +14,7 @@ from flatout.model.evidence.program import KerasCall
 from flatout.source.editing import case_facts
 from flatout.source.editing.document import Document
 from flatout.source.editing.models import Models
+from flatout.source.editing.project import Project
 
 OFTEN = 3
 """Calls from which a line is worth a change. A scouting run sees the first few of them only."""
@@ -88,6 +89,50 @@ def _is_of_own_class(document: Document, called: cst.Attribute) -> bool:
 def defines(case: Case, source: str, text: str) -> bool:
     """Whether this text stands anywhere in the program."""
     return text in source or any(text in other for _, other in _trial_edit.sources(case))
+
+
+_METRICS = ("metrics", "weighted_metrics")
+_PLACE_OF_METRICS = 2
+"""Of `compile(optimizer, loss, metrics)`."""
+
+
+def has_metric_of_own(case: Case, source: str, path: str) -> bool:
+    """Whether a model is compiled with a function or a class of the program as a metric. `fit` casts floats to those of
+    the model before a metric gets them; the methods for one batch hand on targets in doubles as they are."""
+    project = _frozen.project_of(source, path, case)
+    return any(
+        _is_own(inner, project, file)
+        for file, module in project.modules.items()
+        for given in _metrics(module)
+        for inner in ast.walk(given)
+    )
+
+
+def _metrics(module: ast.Module) -> Iterator[ast.expr]:
+    """What the calls of a file give as metrics, and what the names in it are assigned."""
+    calls = [node for node in ast.walk(module) if isinstance(node, ast.Call)]
+    found = [item.value for call in calls for item in call.keywords if item.arg in _METRICS]
+    found += [
+        call.args[_PLACE_OF_METRICS]
+        for call in calls
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "compile" and len(call.args) > _PLACE_OF_METRICS
+    ]
+    yield from found
+    named = {ast.unparse(node) for given in found for node in ast.walk(given) if isinstance(node, ast.Name)}
+    named |= {ast.unparse(given) for given in found if isinstance(given, ast.Attribute)}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Assign) and any(ast.unparse(target) in named for target in node.targets):
+            yield node.value
+
+
+def _is_own(node: ast.AST, project: Project, path: str) -> bool:
+    if isinstance(node, ast.Lambda):
+        return True
+    if not isinstance(node, (ast.Name, ast.Attribute)):
+        return False
+    name = node.id if isinstance(node, ast.Name) else node.attr
+    own = name in project.bases or name in project.codes
+    return own and not project.dotted(node, path).startswith(("tensorflow.", "keras.", "tf_keras."))
 
 
 class Arguments:

@@ -18,9 +18,12 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _PRINTS = {"print", "input", "open", "display"}
 _GROWS = {
     *("append", "extend", "insert", "appendleft", "pop", "popleft", "remove", "discard", "setdefault", "update"),
+    *("fill", "sort", "clear", "popitem", "itemset"),
     *("write", "writelines", "writerow", "set_description", "set_postfix", "set_postfix_str", "put", "put_nowait"),
     *("info", "debug", "warning", "error", "critical"),
 }
+_FILLS = ("numpy.copyto", "numpy.put", "numpy.place", "numpy.putmask", "numpy.fill_diagonal")
+"""Functions that fill the array that they are given first."""
 _READS = (
     *("os.path.", "os.listdir", "os.scandir", "os.fspath", "os.sep", "time.sleep", "csv.reader", "csv.DictReader"),
     *("json.load", "pickle.load"),
@@ -100,6 +103,9 @@ def _reads(node: ast.Call, modules: Mapping[str, str]) -> bool:
 
 def _call(node: ast.Call, own: set[str], modules: Mapping[str, str]) -> str:
     called = node.func
+    filled = _filled(node, modules)
+    if filled is not None and root(filled) not in own:
+        return f"fills {ast.unparse(filled)}"
     if isinstance(called, ast.Name):
         if called.id in _PRINTS:
             return f"calls {called.id}"
@@ -114,6 +120,17 @@ def _call(node: ast.Call, own: set[str], modules: Mapping[str, str]) -> str:
         outside = full.split(".")[0] in _OUTSIDE or full.startswith("numpy.random")
         return f"calls {text}" if outside else ""
     return f"calls {text}" if called.attr in _GROWS and first not in own else ""
+
+
+def _filled(node: ast.Call, modules: Mapping[str, str]) -> ast.expr | None:
+    """The array that a call writes its result into: `np.copyto(rows, …)`, `np.add(a, b, out=rows)`."""
+    first = root(node.func)
+    full = f"{modules.get(first, first)}{ast.unparse(node.func)[len(first) :]}"
+    if full in _FILLS and node.args:
+        return node.args[0]
+    if not full.startswith("numpy."):
+        return None
+    return next((item.value for item in node.keywords if item.arg == "out"), None)
 
 
 def root(node: ast.expr) -> str:

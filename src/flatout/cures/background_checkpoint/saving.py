@@ -59,7 +59,10 @@ class BackgroundSaving:
         os.replace(part, path)
 
     def _copied(self):
-        """A model with the same layers and optimizer, in the memory of the host; False where it cannot be made."""
+        """A model with the same layers and optimizer, in the memory of the host; False where it cannot be made, or
+        where a layer keeps more than variables: a vocabulary that it has adapted to."""
+        if any(hasattr(layer, "save_assets") for layer in self._model._flatten_layers()):
+            return False
         drawn = random.getstate()  # new layers draw numbers: the program is to draw what it would have drawn
         try:
             with keras.device("cpu:0"):

@@ -43,6 +43,8 @@ def skip(case: Case) -> str | None:
     texts = [text for _, text in _trial_edit.sources(case)]
     if not any("savefig" in text for text in texts):
         return "the program saves no figures"
+    if any("addfont" in text for text in texts):
+        return "the program adds fonts, which another process does not have"
     found = next((match for text in texts if (match := READS.search(text))), None)
     if found is not None:
         return f"the program may read its own pictures ({found[0]})"

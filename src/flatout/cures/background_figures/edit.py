@@ -1,4 +1,5 @@
-"""`background-figures`: a class is added, and `savefig` in loops and functions becomes a call of its object."""
+"""`background-figures`: a class is added, and `savefig` becomes a call of its object, where a loop or a function has
+one. Those beside it as well: a figure that is drawn at once might be overwritten by one that waits."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from flatout.cures._keras_call_edits import defines
 from flatout.model.case import Case
 from flatout.source.editing import added_code, imports
 from flatout.source.editing.document import FUNCTIONS, LOOPS, Document, free, read
@@ -19,8 +21,10 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source) if "savefig" in source and "matplotlib" in source else None
     if document is None or not added_code.can_add(document, CLASS):
         return None
+    if defines(case, source, "def savefig("):
+        return None
     calls = [call for call in document.all(cst.Call) if _is_drawn(document, call)]
-    if not calls:
+    if all(document.nearest(call, *FUNCTIONS, *LOOPS) is None for call in calls):
         return None
     name = free(document, "figures")
     for call in calls:
@@ -39,10 +43,8 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
 
 
 def _is_drawn(document: Document, call: cst.Call) -> bool:
-    """Whether it draws a figure where training goes on, and nothing uses what it gives back."""
+    """Whether it draws a figure into a file, and nothing uses what it gives back."""
     function = call.func
     if not isinstance(function, cst.Attribute) or function.attr.value != "savefig" or not call.args:
         return False
-    if document.dotted(function) not in (PYPLOT, "") or not isinstance(document.parent(call), cst.Expr):
-        return False
-    return document.nearest(call, *FUNCTIONS, *LOOPS) is not None
+    return document.dotted(function) in (PYPLOT, "") and isinstance(document.parent(call), cst.Expr)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from flatout.cures._keras_call_edits import Arguments, calls_at, defines
+from flatout.cures._keras_call_edits import Arguments, calls_at, defines, has_metric_of_own
 from flatout.cures.direct_epochs import fits
 from flatout.cures.direct_predict.edit import keep_only
 from flatout.model.case import Case
@@ -32,7 +32,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     found = (
         [call for call in calls_at(document, lines, "fit", case, path) if _is_plain(document, call)] if lines else []
     )
-    if not found:
+    if not found or has_metric_of_own(case, source, path):
         return None
     name = free(document, "fit_epochs")
     for call in found:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from flatout.cures._keras_call_edits import Arguments, calls_at, defines, lines_of
+from flatout.cures._keras_call_edits import Arguments, calls_at, defines, has_metric_of_own, lines_of
 from flatout.cures._keras_versions import that_adds_metrics_up
 from flatout.cures._trial_edit import sources
 from flatout.cures.direct_fit import conditional_callbacks
@@ -44,6 +44,8 @@ weights back."""
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source) if "fit" in source or "evaluate" in source else None
     if document is None or any(defines(case, source, text) for text in _AGAINST):
+        return None
+    if has_metric_of_own(case, source, path):
         return None
     fits, tests = lines_of(case, path, "fit"), lines_of(case, path, "evaluate")
     few, apart = lines_of(case, path, "fit", "few"), lines_of(case, path, "fit", "apart")

@@ -13,6 +13,8 @@ from flatout.source.editing.document import Document, read
 _ORDER = ("x", "batch_size", "verbose", "steps", "callbacks")
 _DROPPED = {"batch_size", "verbose", "max_queue_size", "workers", "use_multiprocessing"}
 """They say how rows are batched, loaded and shown. The last three are those of tf_keras."""
+_STATEFUL = "stateful=True"
+"""A layer that keeps a state goes through the rows batch by batch."""
 _OWN = {"predict_on_batch": "def predict_on_batch(", "predict_step": "def predict_step(self"}
 """Methods of the program that a call may lead to. A step gets a tuple from `predict_on_batch`, and arrays from
 `predict`."""
@@ -20,7 +22,7 @@ _OWN = {"predict_on_batch": "def predict_on_batch(", "predict_step": "def predic
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
     document = read(source) if "predict" in source else None
-    if document is None or _own(case, source):
+    if document is None or _own(case, source) or _setting(case, source):
         return None
     seen = _lines(case, path)
     for call in calls_at(document, seen, "predict", case, path) if seen else ():
@@ -36,6 +38,8 @@ def by_hand(source: str, path: str, case: Case) -> str | None:
         return None
     if name := _own(case, source):
         return f"the program has a {name} of its own"
+    if name := _setting(case, source):
+        return f"the program sets {name}, with which predict takes its rows batch by batch"
     taken = list(calls_at(document, seen, "predict", case, path))
     for line in sorted(seen):
         here = [call for call in taken if line in document.lines(call)]
@@ -49,6 +53,14 @@ def by_hand(source: str, path: str, case: Case) -> str | None:
 
 def _own(case: Case, source: str) -> str:
     return next((name for name, text in _OWN.items() if defines(case, source, text)), "")
+
+
+def _setting(case: Case, source: str) -> str:
+    """One with which a single batch is something else than all rows, or is too few for tf_keras."""
+    if defines(case, source, _STATEFUL):
+        return _STATEFUL
+    legacy = any(defines(case, source, text) for text in ("tf_keras", "TF_USE_LEGACY_KERAS"))
+    return "steps_per_execution" if legacy and defines(case, source, "steps_per_execution") else ""
 
 
 def _lines(case: Case, path: str) -> set[int]:

@@ -10,13 +10,17 @@ import libcst as cst
 from flatout.model.case import Case
 from flatout.source.editing import case_facts, loop_invariants, statements
 from flatout.source.editing.document import LOOPS, Document, Node, free, read
+from flatout.source.editing.tf_functions import called_name
 
 _MODULES = {"", "math", "nn", "linalg", "image", "strings", "sparse", "signal", "bitwise", "metrics", "losses"}
 _NO_OPS = re.compile(
     "random|dropout|shuffle|sampl|initializ|variable|placeholder|merge|session|py_func|numpy_function|^get_|^is_|"
-    "^(cond|case|while_loop|map_fn|vectorized_map|scan|foldl|foldr|print|group|tuple|gradients|assert.*)$"
+    "reset|_scope$|^(add_to|set|enable|disable|register|load|executing|make|custom|recompute|control)_|"
+    "^(cond|case|while_loop|map_fn|vectorized_map|scan|foldl|foldr|print|group|tuple|gradients|assert.*|device|function)$"
 )
 """What draws, keeps or collects something, runs Python, or has an order: one of it is not as good as many."""
+_OTHER_GRAPHS = {"reset_default_graph", "clear_session", "as_default", "Graph"}
+"""What is called where ops go into another graph from then on."""
 _READS = {"run", "eval", "get_shape", "shape", "dtype", "name", "graph"}
 _PLAIN = (
     cst.Name, cst.Attribute, cst.Arg, cst.Integer, cst.Float, cst.SimpleString, cst.Tuple, cst.List, cst.Element,
@@ -41,6 +45,8 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
 
 def _hoist(document: Document, loop: cst.CSTNode, line: int) -> bool:
     """All ops of the loop that have nothing to do with its turns; nothing where that at the line is none of them."""
+    if any(called_name(call.func) in _OTHER_GRAPHS for call in _inside(document, loop, cst.Call)):
+        return False
     moved: list[tuple[cst.SimpleStatementLine, cst.Assign]] = []
     names: set[str] = set()
     for statement in _inside(document, loop, cst.SimpleStatementLine):

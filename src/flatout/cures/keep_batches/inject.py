@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable
 from types import ModuleType
@@ -13,6 +14,7 @@ from flatout.cures._keras_arguments import Arguments, caller_location, change_ar
 from flatout.cures._spec import Hooks
 from flatout.observe.injection import Injection
 from flatout.pipeline import caching
+from flatout.source import users_code
 
 COMPARED = 3
 """Batches of the second epoch that are computed again, to see that they are the same."""
@@ -55,6 +57,8 @@ def _keep(injection: Injection, data: Any, where: str) -> None:
             injection.changed(f"the batches of {kind.__name__} are kept{where}")
         elif kept.differ:
             injection.note(f"the batches of {kind.__name__} differ from one epoch to the next")
+        if kept.serves and users_code.is_users(sys._getframe(1).f_code):
+            return _copied(batch)  # the program may change in place what it has taken itself
         return batch
 
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}

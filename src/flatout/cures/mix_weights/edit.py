@@ -22,6 +22,7 @@ _SETS = ("set-weights", "assign")
 _SAME = {"trainable_weights": "trainable_variables"}
 _FREEZES = re.compile(r"\.trainable\s*=[^=]")
 _SUBCLASS = re.compile(r"^\s*class \w+\([^)]*\bModel\b", re.MULTILINE)
+_CATCHES = re.compile(r"\b(ValueError|Exception|BaseException)\b")
 _BUILDS = re.compile(r"\bInput(Layer)?\(|\b(batch_)?input_(shape|dim)\b|\.build\(")
 
 
@@ -32,7 +33,8 @@ class _Kind(NamedTuple):
     """Of both models; empty where the function is given lists of variables."""
     mixed: bool
     changing: bool
-    """Whether the share is another one each time: it is a tensor then, as each number of Python would be a trace."""
+    """Whether the share is another one each time: it is a tensor then, as each number of Python would be a trace. So is
+    one of NumPy."""
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
@@ -100,6 +102,20 @@ def _end(document: Document, group: Group) -> int:
     return start + len(row[: group.last.end_col_offset].decode())
 
 
+def _is_guarded(module: ast.Module, group: Group) -> bool:
+    """Whether the program goes on where models do not fit each other: variables in pairs would be copied as far as
+    there are some."""
+    for node in ast.walk(module):
+        if not isinstance(node, ast.Try) or not node.handlers:
+            continue
+        if not node.body[0].lineno <= group.first.lineno <= (node.body[-1].end_lineno or 0):
+            continue
+        caught = [handler.type for handler in node.handlers]
+        if any(one is None or _CATCHES.search(ast.unparse(one)) for one in caught):
+            return True
+    return False
+
+
 class _Attributes:
     """Through which attribute a function reaches the weights of both models. A graph keeps the weights that a model had
     when it was traced: none, if it had not been called yet."""
@@ -122,6 +138,7 @@ class _Against:
 
     def __init__(self, document: Document, module: ast.Module, source: str, path: str, case: Case) -> None:
         self.document, self.names, self.attributes = document, Names(module), _Attributes(source, case)
+        self.module = module
         self.own = defines(case, source, "def get_weights(")
         self.read = {
             item.where.line
@@ -140,7 +157,12 @@ class _Against:
             return "copies weights beside another statement of the same line"
         if self.own and any(one.source.read for one in group.mixings) and not self.read & set(group.lines):
             return "copies weights that a get_weights of the program's own gives"
+        if _is_guarded(self.module, group):
+            return "copies weights where an error of set_weights is caught"
         for mixing in group.mixings:
+            for owner in (mixing.target.owner, mixing.source.owner):
+                if self.names.is_made_anew(owner, group.first.lineno):
+                    return f"copies weights of {owner}, which is made anew each time: each would be a trace of its own"
             for one in () if self.attributes.of(mixing) else (mixing.target, mixing.source):
                 if not one.read and not self.names.are_variables(one.variables, group.first.lineno):
                     return (
@@ -164,7 +186,7 @@ class _Functions:
     def call(self, mixing: Mixing, line: int) -> str:
         target, source, share = mixing.target, mixing.source, mixing.share
         attribute = self.attributes.of(mixing)
-        kind = _Kind(attribute, bool(share), bool(share) and self.names.change(share, line))
+        kind = _Kind(attribute, bool(share), self._is_tensor(share, line))
         if kind not in self.known:
             wanted, taken = "mix_weights" if share else "copy_weights", self.known.values()
             self.known[kind] = free(self.document, wanted if wanted not in taken else f"{wanted}_{len(taken) + 1}")
@@ -173,6 +195,10 @@ class _Functions:
             share = f"{cast}({share}, {cast.removesuffix('cast')}float64)"
         given = (target.owner, source.owner) if attribute else (target.variables, source.variables)
         return f"{self.known[kind]}({', '.join(self._as_written(part) for part in (*given, share) if part)})"
+
+    def _is_tensor(self, share: str, line: int) -> bool:
+        """A scalar of NumPy is one to a graph: in doubles, which tf_keras' variables cannot be multiplied by."""
+        return bool(share) and (self.names.change(share, line) or self.names.is_of_numpy(share, line))
 
     def _as_written(self, text: str) -> str:
         """With the quotes of the file."""

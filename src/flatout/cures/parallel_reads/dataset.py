@@ -13,6 +13,8 @@ from flatout.pipeline import recipes
 from flatout.pipeline.rewriting import Context, Proposal, Refused
 
 CYCLE = 8
+IN_ANY_ORDER = ("Map", "ParallelMap", "Filter", "Prefetch", "Cache", "Repeat", "Options")
+"""Stages that do the same to each element, whichever comes first. A `take` or `batch` does not."""
 ONE_READER = ("TFRecord", "TextLine", "FixedLengthRecord")
 
 
@@ -25,7 +27,7 @@ def rewrite(dataset: Any, context: Context) -> Proposal | None:
     files = _file_names(reader)
     if files is None or (int(files.cardinality()) in (0, 1)):
         return None
-    shuffled = any(stages.kind(stage) == "Shuffle" for stage in _behind(dataset, reader))
+    shuffled = is_shuffled(_behind(dataset, reader))
     if not shuffled and "semantic" not in context.allow:
         raise Refused(
             f"the files at {stages.location(reader)} could be read several at a time; no shuffle follows, so that "
@@ -38,6 +40,16 @@ def rewrite(dataset: Any, context: Context) -> Proposal | None:
     result = recipes.rebuild(dataset, recipes.exchange(reader, recipes.stands_for(made, reader)))
     what = f"{cycle} files at a time at {stages.location(reader)}"
     return Proposal(result, what, equivalence="exact" if shuffled else "semantic")
+
+
+def is_shuffled(behind: list[Any]) -> bool:
+    """Whether a shuffle follows before the order of the elements matters. `behind`: the stages, the last one first."""
+    for stage in reversed(behind):
+        if stages.kind(stage) == "Shuffle":
+            return True
+        if stages.kind(stage) not in IN_ANY_ORDER or stages.states(stage):
+            return False
+    return False
 
 
 def _reads_one_by_one(stage: Any) -> bool:

@@ -40,7 +40,7 @@ def _enlarge(document: Document, call: cst.Call) -> None:
         return
     if now is None:
         calls.add(document, call, f"validation_batch_size={size}")
-    elif not (isinstance(now.value, cst.Integer) and size.isdigit() and int(now.value.value) >= int(size)):
+    elif not (isinstance(now.value, cst.Integer) and size.isdigit() and int(now.value.value, 0) >= int(size)):
         document.replace(*document.span(now.value), size)
 
 
@@ -50,6 +50,18 @@ def _size(document: Document, trained: cst.Arg | None) -> str:
         return str(TIMES * DEFAULT)
     if isinstance(trained.value, cst.Integer):
         return str(TIMES * int(trained.value.value, 0))
-    if isinstance(trained.value, (cst.Name, cst.Attribute, cst.Subscript)):
+    named = isinstance(trained.value, (cst.Name, cst.Attribute, cst.Subscript))
+    if named and not _may_be_none(document, trained.value):
         return f"{TIMES} * {document.text(trained.value)}"
     return ""
+
+
+def _may_be_none(document: Document, size: cst.BaseExpression) -> bool:
+    """`batch_size=None` among the parameters, or in an assignment: Keras takes its default for it."""
+    given: list[tuple[cst.CSTNode, cst.BaseExpression | None]] = [
+        *((node.name, node.default) for node in document.all(cst.Param)),
+        *((node.target, node.value) for node in document.all(cst.AnnAssign)),
+        *((target.target, node.value) for node in document.all(cst.Assign) for target in node.targets),
+    ]
+    nones = (name for name, value in given if isinstance(value, cst.Name) and value.value == "None")
+    return any(document.text(name) == document.text(size) for name in nones)

@@ -17,6 +17,11 @@ from flatout.source.editing.sample_loops import span, text
 
 _UPDATES = {"apply_gradients", "apply", "minimize", "train_on_batch", "fit", "update_state", "add_loss", "add_update"}
 
+_ADDING = {"reduce_sum", "reduce_mean"}
+_REDUCING = {"norm", "normalize", "logsumexp", "amax", "amin"}
+_BENDING = {"sqrt", "exp", "log", "log1p", "square", "pow", "tanh", "sigmoid", "abs"}
+"""What gives something else for a mean than the mean of what it gives."""
+
 Change = tuple[int, int, str]
 
 
@@ -190,12 +195,29 @@ def _terms(module: ast.Module, loop: Loop) -> list[Term]:
             called_name(node.func) in _UPDATES or called_name(node.func).startswith("assign")
         ):
             raise Unfit  # each sample takes a step of its own
+        if isinstance(node, ast.Call) and _mixes_samples(node, any(term.use in (STACK, JOIN) for term in terms)):
+            raise Unfit  # all of a sample would be all of the batch
     first_ones = {id(term.nodes[0]) for term in terms if term.use == STACK}
     for node in (inner for statement in computed for inner in ast.walk(statement)):
         takes_one = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == 0
         if takes_one and (own | given) & set(names_in(node)) and id(node) not in first_ones:
             raise Unfit  # the first of a batch is not what the only one was
     return terms
+
+
+def _mixes_samples(call: ast.Call, kept: bool) -> bool:
+    """Whether a call makes one number of all samples where it made one of each, and that is no part of a loss. `kept`:
+    the samples have results of their own."""
+    name = called_name(call.func)
+    if name in _BENDING:
+        return any(isinstance(arg, ast.Call) and _takes_all(arg) for arg in call.args)
+    return _takes_all(call) and (kept or name not in _ADDING)
+
+
+def _takes_all(call: ast.Call) -> bool:
+    name = called_name(call.func)
+    by_axis = len(call.args) > 1 or any(item.arg in ("axis", "axes", "dim") for item in call.keywords)
+    return not by_axis and bool(call.args) and (name.startswith("reduce_") or name in _REDUCING)
 
 
 def _is_computing(statement: ast.stmt) -> bool:

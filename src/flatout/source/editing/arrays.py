@@ -123,5 +123,10 @@ def _made_by_numpy(document: Document, value: cst.CSTNode) -> bool:
 
 
 def free_name(document: Document, array: cst.BaseExpression, ending: str) -> str:
-    """`table_tensor` for `self.table`, or a similar unused name."""
-    return free(document, f"{tf_functions.called_name(array)}_{ending}")
+    """`table_tensor` for `self.table`, or a similar unused name, another one in each call."""
+    wanted = name = free(document, f"{tf_functions.called_name(array)}_{ending}")
+    number = 2
+    while name in document.named:
+        name, number = free(document, f"{wanted}_{number}"), number + 1
+    document.named.add(name)
+    return name

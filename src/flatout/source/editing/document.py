@@ -58,6 +58,8 @@ class Document:
         self._changes: list[tuple[int, int, str]] = []
         self.imported: set[str] = set()
         """Imports that were added, each once."""
+        self.named: set[str] = set()
+        """Names that were given to what is added."""
 
     def all(self, *kinds: type[Node]) -> Iterator[Node]:
         """Nodes of these kinds in the order in which they end."""

@@ -13,6 +13,7 @@ _COUNTS = re.compile(r"(^|_)(step|iter|iteration|epoch|episode|frame|count|count
 """Parameters that count, whoever calls the function."""
 _COMPUTES = re.compile(r"(float|int|abs|min|max|pow|round|(np|numpy|math|tf|tensorflow)\.[\w.]+)$")
 """Functions whose result changes only with what they are given."""
+_OF_NUMPY = re.compile(r"(np|numpy)\.")
 _DEEPEST = 4
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -37,6 +38,35 @@ class Names:
     def are_variables(self, text: str, line: int) -> bool:
         """Whether a list, as written on this line, always holds variables of models."""
         return self._are_variables(ast.parse(text, mode="eval").body, self._around(line), 0)
+
+    def is_of_numpy(self, share: str, line: int) -> bool:
+        """Whether a share may be a scalar of NumPy."""
+        return self._is_of_numpy(ast.parse(share, mode="eval").body, self._around(line), 0)
+
+    def _is_of_numpy(self, node: ast.expr, around: _Function | None, depth: int) -> bool:
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("float", "int"):
+            return False
+        if isinstance(node, ast.Call) and _OF_NUMPY.match(ast.unparse(node.func)):
+            return True
+        if isinstance(node, (ast.Name, ast.Attribute)) and depth < _DEEPEST:
+            text = ast.unparse(node)
+            values = list(self._bound(text, also_set_up=True))
+            if around is not None and text in arguments(around):
+                values += self._given(around, text)
+            return any(self._is_of_numpy(value, self._around(value.lineno), depth + 1) for value in values)
+        parts = (part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))
+        return any(self._is_of_numpy(part, around, depth) for part in parts)
+
+    def is_made_anew(self, owner: str, line: int) -> bool:
+        """Whether an object is made, by a call, in the innermost loop or function around a line."""
+        kinds = (*LOOPS, *FUNCTIONS)
+        around = [node for node in ast.walk(self.module) if isinstance(node, kinds)]
+        around = [node for node in around if node.lineno <= line <= (node.end_lineno or 0)]
+        innermost = max(around, key=lambda node: node.lineno, default=None)
+        if innermost is None or not owner.isidentifier():
+            return False
+        made = (n for n in ast.walk(innermost) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call))
+        return any(owner == name for node in made for target in node.targets for name in names_in(target))
 
     def _are_variables(self, node: ast.expr, around: _Function | None, depth: int) -> bool:
         if isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES:
