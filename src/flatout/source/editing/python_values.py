@@ -12,6 +12,8 @@ from flatout.source.editing.dataflow import bindings, called_name
 
 _GIVE = {"len", "int", "float", "str", "bool", "round", "format", "isinstance", "repr"}
 """Functions of Python whose results are numbers, texts or flags."""
+_KEEP_ELEMENTS = {"list", "tuple", "filter", "sorted", "reversed"}
+"""Functions of Python that give elements of their last argument."""
 _TOLD = {"shape", "ndim", "dtype", "name"}
 """What a tensor tells of itself while it is traced."""
 
@@ -110,11 +112,22 @@ def variables(body: Sequence[ast.stmt]) -> set[str]:
 
 
 def are_variables(value: ast.expr) -> bool:
-    """`model.trainable_variables`, the first of them, or those of two models."""
+    """`model.trainable_variables`, some (`[v for v in net.trainable_variables if …]`), or those of two models."""
     if isinstance(value, ast.BinOp):
         return isinstance(value.op, ast.Add) and are_variables(value.left) and are_variables(value.right)
     if isinstance(value, (ast.List, ast.Tuple)):
         return any(map(are_variables, value.elts))
     if isinstance(value, (ast.Subscript, ast.Starred)):
         return are_variables(value.value)
+    if isinstance(value, (ast.ListComp, ast.GeneratorExp)):
+        return _chosen(value) and are_variables(value.generators[0].iter)
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.args:
+        return value.func.id in _KEEP_ELEMENTS and are_variables(value.args[-1])
     return isinstance(value, ast.Attribute) and value.attr in ("trainable_variables", "trainable_weights")
+
+
+def _chosen(value: ast.ListComp | ast.GeneratorExp) -> bool:
+    """Whether it gives elements of what it goes through as they are."""
+    target = value.generators[0].target
+    named = isinstance(value.elt, ast.Name) and isinstance(target, ast.Name) and value.elt.id == target.id
+    return len(value.generators) == 1 and named

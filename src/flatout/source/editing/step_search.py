@@ -288,8 +288,9 @@ class Search:
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
             names = {called_name(target) for target in statement.targets}
             return type(statement.value.value) in (int, float) and names <= bound_in(body) & set(Flow(body).read)
-        if names_only(statement) and python_values.variables([statement]):
-            return bound_in([statement]) <= set(Flow(body).read)
+        variables = python_values.variables([statement])
+        if variables and (names_only(statement) or variables == bound_in([statement])):
+            return bound_in([statement]) <= set(Flow(body).read) and not self.fit.obstacle([statement])
         return self._is_pure(statement, _OUTSIDE_OPS) and not self.fit.obstacle([statement])
 
     def _is_pure(self, statement: ast.stmt, outside: re.Pattern[str]) -> bool:
