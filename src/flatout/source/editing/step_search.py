@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from flatout.source.editing import python_values, shape_reads
+from flatout.source.editing import python_values, shape_reads, tensor_loops
 from flatout.source.editing.dataflow import (
     FUNCTIONS,
     LOOPS,
@@ -339,6 +339,7 @@ class Search:
         if anew is not None:
             raise NotSplit(Obstacle(body[0].lineno, f"begins a step that calls {anew}, which is made anew each time"))
         obstacle = around.changes_elsewhere(rest, flow, given, self.others is not None)
+        obstacle = obstacle or tensor_loops.obstacle(around, rest, given)
         if obstacle is not None:
             raise NotSplit(obstacle)
         values = tensors(around, rest, given, self.unproven, self.changing)
