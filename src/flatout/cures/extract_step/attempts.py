@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from flatout.cures import _frozen
 from flatout.model import queries
 from flatout.model.case import Case
-from flatout.source.editing import array_arguments, case_facts, changing_state, divided_guards
+from flatout.source.editing import array_arguments, case_facts, changing_state, divided_guards, early_gradients
 from flatout.source.editing.dataflow import FUNCTIONS, called_name
 from flatout.source.editing.document import read
 from flatout.source.editing.frozen_state import Frozen
@@ -99,6 +99,10 @@ def _found(text: str, line: int, case: Case, others: Mapping[str, ast.Module], c
         other = array_arguments.taken_out(text, line)
     if other is None and found.step is None and not forward:
         other = divided_guards.divided(text, found.search)
+        early = early_gradients.moved(text, found.search, line) if other is None else None
+        if early is not None:
+            again = searched(*early)
+            return again if again.step is not None else found
     if other is None:
         return found
     again = searched(other, LineMap(text, other).line(line))
