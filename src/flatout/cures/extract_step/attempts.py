@@ -47,7 +47,7 @@ def taken_out(text: str, path: str, line: int, case: Case) -> Attempt:
     """Attributes that change from step to step, which a trace would freeze, become arguments of the function."""
     original, changing = text, list[str]()
     others = _frozen.others(text, path, case)
-    if _is_traced_already(ast.parse(text), line):
+    if is_traced_already(ast.parse(text), line):
         return Attempt()
     while True:
         found = _found(text, line, case, others, changing)
@@ -116,7 +116,7 @@ def _written(found: _Found, case: Case) -> str | None:
     return written(document, found.step, name) if document is not None and found.step is not None else None
 
 
-def _is_traced_already(module: ast.Module, line: int) -> bool:
+def is_traced_already(module: ast.Module, line: int) -> bool:
     """Whether a traced function of the file calls the function around a line: the loss of a step, say."""
     functions = [node for node in ast.walk(module) if isinstance(node, FUNCTIONS)]
     around = {node.name for node in functions if node.lineno <= line <= (node.end_lineno or 0)}
