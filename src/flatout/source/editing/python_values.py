@@ -14,6 +14,8 @@ _GIVE = {"len", "int", "float", "str", "bool", "round", "format", "isinstance", 
 """Functions of Python whose results are numbers, texts or flags."""
 _KEEP_ELEMENTS = {"list", "tuple", "filter", "sorted", "reversed"}
 """Functions of Python that give elements of their last argument."""
+_CHANGE = {"update", "setdefault", "pop", "popitem", "clear"}
+"""Methods that fill or empty a dictionary."""
 _TOLD = {"shape", "ndim", "dtype", "name"}
 """What a tensor tells of itself while it is traced."""
 
@@ -104,6 +106,33 @@ def _taken_apart(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.e
         values = given if len(given) == len(target.elts) else [value] * len(target.elts)
         for part, item in zip(target.elts, values, strict=True):
             yield from _taken_apart(part, item)
+
+
+def mixed(body: Sequence[ast.stmt], modules: Mapping[str, str], around: Collection[str] = ()) -> set[str]:
+    """Names of dictionaries that these statements make and fill with anything but tensors of their own, or in a way
+    that does not show it: `logs["rows"] = len(x)`, `logs.update(more)`."""
+    made = {name for name, value in _assigned(body) if isinstance(value, ast.Dict) or ast.unparse(value) == "dict()"}
+    nodes = [inner for statement in body for inner in ast.walk(statement)] if made else []
+    known, own = {*names(body, modules, around), *around}, set(bindings(body))
+    plain: set[int] = set()
+    found: set[str] = set()
+    for node in (inner for inner in nodes if isinstance(inner, ast.Assign)):
+        outside = isinstance(node.value, ast.Name) and node.value.id not in own
+        if not outside and not is_python(node.value, modules, known):
+            plain |= {id(target) for target in node.targets if _has_text_key(target)}
+    for node in nodes:
+        holder = node.value if isinstance(node, (ast.Subscript, ast.Attribute)) else None
+        if isinstance(holder, ast.Name) and holder.id in made and id(node) not in plain:
+            stored = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
+            if stored or (isinstance(node, ast.Attribute) and node.attr in _CHANGE):
+                found.add(holder.id)
+    return found
+
+
+def _has_text_key(target: ast.expr) -> bool:
+    """`logs["loss"]`"""
+    key = target.slice if isinstance(target, ast.Subscript) else None
+    return isinstance(key, ast.Constant) and isinstance(key.value, str)
 
 
 def variables(body: Sequence[ast.stmt]) -> set[str]:

@@ -363,7 +363,11 @@ class Search:
         back a tensor."""
         rest, modules = without_moved(body, parts), self.fit.modules
         before = python_values.names(around.scopes[0].body, modules)
-        wanted = (live | set(Flow(parts.after).read)) & python_values.names(rest, modules, before)
+        behind = live | set(Flow(parts.after).read)
+        mixed = sorted(behind & python_values.mixed(rest, modules, before))
+        if mixed:
+            raise NotSplit(Obstacle(body[0].lineno, f"begins a step that fills {mixed[0]}, which is used behind it"))
+        wanted = behind & python_values.names(rest, modules, before)
         if not wanted:
             return parts
         inside = [node for node in every(rest) if isinstance(node, ast.stmt) and not isinstance(node, ast.With)]
