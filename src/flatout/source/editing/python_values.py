@@ -116,10 +116,10 @@ def mixed(body: Sequence[ast.stmt], modules: Mapping[str, str], around: Collecti
     known, own = {*names(body, modules, around), *around}, set(bindings(body))
     plain: set[int] = set()
     found: set[str] = set()
-    for node in (inner for inner in nodes if isinstance(inner, ast.Assign)):
-        outside = isinstance(node.value, ast.Name) and node.value.id not in own
-        if not outside and not is_python(node.value, modules, known):
-            plain |= {id(target) for target in node.targets if _has_text_key(target)}
+    for assign in (inner for inner in nodes if isinstance(inner, ast.Assign)):
+        outside = isinstance(assign.value, ast.Name) and assign.value.id not in own
+        if not outside and not is_python(assign.value, modules, known):
+            plain |= {id(target) for target in assign.targets if has_text_key(target)}
     for node in nodes:
         holder = node.value if isinstance(node, (ast.Subscript, ast.Attribute)) else None
         if isinstance(holder, ast.Name) and holder.id in made and id(node) not in plain:
@@ -129,7 +129,7 @@ def mixed(body: Sequence[ast.stmt], modules: Mapping[str, str], around: Collecti
     return found
 
 
-def _has_text_key(target: ast.expr) -> bool:
+def has_text_key(target: ast.AST) -> bool:
     """`logs["loss"]`"""
     key = target.slice if isinstance(target, ast.Subscript) else None
     return isinstance(key, ast.Constant) and isinstance(key.value, str)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from flatout.source.editing.dataflow import called_name, names_in
 from flatout.source.editing.graph_fit import Obstacle, every
+from flatout.source.editing.python_values import has_text_key
 from flatout.source.editing.step_arguments import Surroundings
 from flatout.source.editing.step_split import grown
 
@@ -54,10 +55,7 @@ def _is_structure(body: Sequence[ast.stmt], name: str) -> bool:
             continue
         if isinstance(node, ast.Attribute) and node.attr in ("items", "keys", "values", "get"):
             return True
-        text = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
-        if text and isinstance(node.slice.value, str):  # type: ignore[union-attr]
-            return True
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
+        if has_text_key(node) or (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name)):
             return True
     return False
 
