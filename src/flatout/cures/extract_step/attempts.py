@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from flatout.cures import _frozen
 from flatout.model import queries
 from flatout.model.case import Case
-from flatout.source.editing import array_arguments, case_facts, changing_state, divided_guards
+from flatout.source.editing import array_arguments, case_facts, changing_state, divided_guards, early_gradients
 from flatout.source.editing.dataflow import FUNCTIONS, called_name
 from flatout.source.editing.document import read
 from flatout.source.editing.frozen_state import Frozen
@@ -47,7 +47,7 @@ def taken_out(text: str, path: str, line: int, case: Case) -> Attempt:
     """Attributes that change from step to step, which a trace would freeze, become arguments of the function."""
     original, changing = text, list[str]()
     others = _frozen.others(text, path, case)
-    if _is_traced_already(ast.parse(text), line):
+    if is_traced_already(ast.parse(text), line):
         return Attempt()
     while True:
         found = _found(text, line, case, others, changing)
@@ -99,6 +99,10 @@ def _found(text: str, line: int, case: Case, others: Mapping[str, ast.Module], c
         other = array_arguments.taken_out(text, line)
     if other is None and found.step is None and not forward:
         other = divided_guards.divided(text, found.search)
+        early = early_gradients.moved(text, found.search, line) if other is None else None
+        if early is not None:
+            again = searched(*early)
+            return again if again.step is not None else found
     if other is None:
         return found
     again = searched(other, LineMap(text, other).line(line))
@@ -112,7 +116,7 @@ def _written(found: _Found, case: Case) -> str | None:
     return written(document, found.step, name) if document is not None and found.step is not None else None
 
 
-def _is_traced_already(module: ast.Module, line: int) -> bool:
+def is_traced_already(module: ast.Module, line: int) -> bool:
     """Whether a traced function of the file calls the function around a line: the loss of a step, say."""
     functions = [node for node in ast.walk(module) if isinstance(node, FUNCTIONS)]
     around = {node.name for node in functions if node.lineno <= line <= (node.end_lineno or 0)}

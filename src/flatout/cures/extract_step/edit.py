@@ -80,7 +80,10 @@ def _extent(node: ast.FunctionDef | ast.AsyncFunctionDef) -> range:
 
 
 def _update_taken_out(text: str, line: int) -> str | None:
-    step = Search(ast.parse(text), line).update()
+    module = ast.parse(text)
+    if attempts.is_traced_already(module, line):
+        return None  # a step that calls the function with the update has it in its graph
+    step = Search(module, line).update()
     document = read(text) if step is not None else None
     return written(document, step, "update_weights") if document and step else None
 

@@ -11,7 +11,11 @@ from flatout.cures.xla.edit import give_option
 from flatout.model.case import Case, Function, Retrace
 from flatout.source import context
 from flatout.source.editing import calls, case_facts, imports, tf_functions
+from flatout.source.editing.dataflow import FUNCTIONS, arguments, names_in
 from flatout.source.editing.document import Document, read
+from flatout.source.editing.graph_fit import fit_of
+from flatout.source.editing.step_values import in_arithmetic
+from flatout.source.side_effects import Definition
 
 _NUMBER = re.compile(r"\(Python (float|int)\)$")
 _TENSOR = re.compile(r"^\w+\[.*\]$")
@@ -51,6 +55,8 @@ def _says_already(call: cst.Call) -> bool:
 
 def _as_tensor(document: Document, function: Function, why: Retrace, kind: str) -> None:
     """`step(x, rate)` → `step(x, tf.constant(rate, tf.float32))` in the calls at that line."""
+    if kind == "int" and _computes_with(function, why.argument):
+        return
     index, method = _index_of(function, why.argument)
     for call in document.all(cst.Call):
         if why.where is None or why.where.line not in document.lines(call):
@@ -76,14 +82,34 @@ def _is_tensor(document: Document, node: cst.BaseExpression) -> bool:
 
 def _index_of(function: Function, argument: str) -> tuple[int | None, bool]:
     """Which argument it is, counted from 0, and whether the function is a method."""
+    for node in _definitions(function):
+        given = arguments(node)
+        if argument in given:
+            return given.index(argument), given[0] in ("self", "cls")
+    return None, False
+
+
+def _computes_with(function: Function, argument: str) -> bool:
+    """Whether arithmetic goes on with a number, as in `x * n`: the tensor of an integer has another type than `x`.
+    A comparison of the number alone (`n % 10 == 0`) gives no number."""
+    for node in _definitions(function):
+        tests = [inner for inner in ast.walk(node) if isinstance(inner, ast.Compare)]
+        alone = [test for test in tests if set(names_in(test)) == {argument}]
+        compared = {id(inner) for test in alone for inner in ast.walk(test)}
+        if in_arithmetic(fit_of(_module(function)), node.body, argument, but=compared):
+            return True
+    return False
+
+
+def _definitions(function: Function) -> list[Definition]:
+    found = (node for node in ast.walk(_module(function)) if isinstance(node, FUNCTIONS))
+    return [node for node in found if node.name == function.name]
+
+
+def _module(function: Function) -> ast.Module:
     where = function.where
     module = context.tree(where.file) if where is not None and where.file else None
-    for node in ast.walk(module) if module is not None and where is not None else ():
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == function.name:
-            given = [item.arg for item in (*node.args.posonlyargs, *node.args.args)]
-            if argument in given:
-                return given.index(argument), given[0] in ("self", "cls")
-    return None, False
+    return module or ast.Module([], [])
 
 
 def _names_of(document: Document, name: str) -> set[str]:

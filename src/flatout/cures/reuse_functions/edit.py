@@ -161,7 +161,7 @@ def _definition_out_of_loop(document: Document, node: cst.FunctionDef) -> bool:
         target = loop
     if target is None or len(statements.siblings(document, node)) < 2:
         return False
-    start = document.line_start(document.span(node.decorators[0])[0])
+    start = _with_comments(document, document.line_start(document.span(node.decorators[0])[0]))
     end = document.next_line(document.span(node)[1])
     text = document.source[start:end]
     if '"""' in text or "'''" in text:
@@ -176,6 +176,17 @@ def _definition_out_of_loop(document: Document, node: cst.FunctionDef) -> bool:
         end = document.next_line(end)
     document.replace(start, end, "")
     return True
+
+
+def _with_comments(document: Document, start: int) -> int:
+    """Where the comments begin that stand right above a line, with its indentation."""
+    margin = document.indentation(start)
+    while start:
+        above = document.line_start(start - 1)
+        if not document.source.startswith(f"{margin}#", above):
+            break
+        start = above
+    return start
 
 
 def _read_where_it_is_made(document: Document, node: cst.FunctionDef) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
@@ -15,7 +15,7 @@ from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerLine
 from flatout.source import side_effects
 from flatout.source.editing import calls, case_facts, imports, layer_losses, statements, tf_functions
-from flatout.source.editing.dataflow import LOOPS, names_in
+from flatout.source.editing.dataflow import FUNCTIONS, LOOPS, names_in
 from flatout.source.editing.document import Document, free, read
 from flatout.source.editing.graph_fit import fit_of
 from flatout.source.editing.models import Models
@@ -25,6 +25,8 @@ from flatout.source.editing.value_kinds import Kinds
 
 _AGAINST = re.compile(r"mask_zero|Masking\(|add_metric")
 """What a traced call leaves behind in its graph, where eager code would look for it: masks, metrics of layers."""
+FEW = 8
+"""Graphs that are kept of models that are made again and again."""
 _METHODS = {
     *("numpy", "append", "get", "items", "values", "keys", "format", "join", "reshape", "step", "sample", "reset"),
     *("fit", "predict", "train", "apply", "apply_gradients", "gradient", "watch", "squeeze", "astype", "mean", "sum"),
@@ -45,9 +47,10 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     if not chosen:
         return None
     name = free(document, "traced")
+    few = search.are_made_anew(chosen)
     for call in chosen:
         _rewrite(document, call, name)
-    _define(document, name, chosen)
+    _define(document, name, chosen, few)
     return document.result()
 
 
@@ -126,6 +129,29 @@ class _Search:
     def _is_model(self, call: cst.Call) -> bool:
         called = ast.parse(f"({self.document.text(call.func)})", mode="eval").body
         return self.models.is_model(called, self.path, self.document.line(call))
+
+    def are_made_anew(self, chosen: Iterable[cst.Call]) -> bool:
+        """Whether a loop or a function makes one of these models again and again, of which a cache without a limit
+        would keep each. Where a list keeps the models anyway, there may be more of them than a limit lets through."""
+        fit, names = self.kinds.fit, {self.document.text(call.func) for call in chosen}
+        blocks = [node for node in ast.walk(fit.module) if isinstance(node, (*LOOPS, *FUNCTIONS))]
+        assigned = (node for block in blocks for node in ast.walk(block) if isinstance(node, ast.Assign))
+        repeated = {id(node.value) for node in assigned}
+        elements = {id(block.iter) for block in blocks if isinstance(block, ast.For)}
+        values = [value for name in names for value in fit.bound.get(name, ())]
+        made = all(isinstance(value, ast.Call) and id(value) not in elements for value in values)
+        again = any(id(value) in repeated for value in values)
+        known = all(name in fit.bound and not self._is_kept(name) for name in names)
+        return made and again and known and 2 * len(names) <= FEW
+
+    def _is_kept(self, name: str) -> bool:
+        """Whether something keeps what a name stands for: `models.append(net)`, `self.best = net`."""
+        module = self.kinds.fit.module
+        given = (arg for call in self.kinds.fit.calls.get("append", ()) for arg in call.args)
+        stored = (node.value for node in ast.walk(module) if isinstance(node, ast.Assign))
+        return any(name in names_in(value) for value in given) or any(
+            isinstance(value, ast.Name) and value.id == name for value in stored
+        )
 
     def _number(self, call: cst.Call) -> str:
         """A number of Python that counts, among what it is given."""
@@ -217,13 +243,14 @@ def _defined(document: Document) -> set[str]:
     return own | {binding.name for binding in imports.bindings(document)}
 
 
-def _define(document: Document, name: str, chosen: list[cst.Call]) -> None:
-    """`traced`, above the first statement of the module that needs it."""
+def _define(document: Document, name: str, chosen: list[cst.Call], few: bool) -> None:
+    """`traced`, above the first statement of the module that needs it. `few`: it keeps the last graphs only."""
     first = min(document.line(call) for call in chosen)
     above = next(item for item in document.tree.body if first in document.lines(item))
     indent = document.indent
     traced = imports.spell(document, tf_functions.TRACED)
-    cache = imports.spell_stdlib(document, "functools", "cache")
+    cache = imports.spell_stdlib(document, "functools", "lru_cache" if few else "cache")
+    cache += f"(maxsize={FEW})" if few else ""
     rows = [f"return {traced}(lambda x: model(x, **how), reduce_retracing=True)"]
     if not all(map(_is_plain, chosen)):
         # Two arguments, whatever the model is given: another number of them would be an IndexError in TensorFlow.

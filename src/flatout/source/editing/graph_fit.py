@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from flatout.source import side_effects
+from flatout.source.editing import python_values
 from flatout.source.editing.dataflow import FUNCTIONS, LOOPS, bound_in, called_name, definitions, names_in
 from flatout.source.editing.receivers import Receivers
 
@@ -141,6 +142,7 @@ class GraphFit:
             match = re.match(r"line (\d+) (.*)", effect)
             return Obstacle(int(match.group(1)), match.group(2)) if match else Obstacle(body[0].lineno, effect)
         own = bound_in(body) | fresh
+        computed = own - python_values.names(body, self.modules)
         inside = {id(inner) for loop in every(body) if isinstance(loop, LOOPS) for inner in ast.walk(loop)}
         for node in every(body):
             if isinstance(node, (ast.Break, ast.Continue)) and id(node) in inside:
@@ -148,7 +150,7 @@ class GraphFit:
             if isinstance(node, _NOT_IN_A_FUNCTION) and not (seen and isinstance(node, ast.Return)):
                 return Obstacle(node.lineno, _KEYWORDS.get(type(node), "defines a function or a class"))
             found = self._call(node, own, seen) if isinstance(node, ast.Call) else None
-            found = found or (self._raised(node, own) if isinstance(node, ast.If) else None)
+            found = found or (self._raised(node, computed) if isinstance(node, (ast.If, ast.Assert)) else None)
             found = found or (self.unused_result(node, own) if isinstance(node, ast.Expr) and not seen else None)
             if found is not None:
                 return found
@@ -181,9 +183,11 @@ class GraphFit:
                 return found
         return None
 
-    def _raised(self, node: ast.If, own: set[str]) -> Obstacle | None:
-        """`if tf.math.is_nan(loss): raise …`: a trace goes into both branches, and raises whatever the value is."""
-        raised = next((inner for inner in every([*node.body, *node.orelse]) if isinstance(inner, ast.Raise)), None)
+    def _raised(self, node: ast.If | ast.Assert, own: set[str]) -> Obstacle | None:
+        """`if tf.math.is_nan(loss): raise …`: a trace goes into both branches, and raises whatever the value is.
+        `assert loss < 10` becomes an operation, which raises something else than an `AssertionError`."""
+        branches = [node] if isinstance(node, ast.Assert) else [*node.body, *node.orelse]
+        raised = next((inner for inner in every(branches) if isinstance(inner, (ast.Raise, ast.Assert))), None)
         if raised is None:
             return None
         static = {

@@ -12,6 +12,10 @@ from flatout.source.editing.dataflow import bindings, called_name
 
 _GIVE = {"len", "int", "float", "str", "bool", "round", "format", "isinstance", "repr"}
 """Functions of Python whose results are numbers, texts or flags."""
+_KEEP_ELEMENTS = {"list", "tuple", "filter", "sorted", "reversed"}
+"""Functions of Python that give elements of their last argument."""
+_CHANGE = {"update", "setdefault", "pop", "popitem", "clear"}
+"""Methods that fill or empty a dictionary."""
 _TOLD = {"shape", "ndim", "dtype", "name"}
 """What a tensor tells of itself while it is traced."""
 
@@ -104,17 +108,55 @@ def _taken_apart(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.e
             yield from _taken_apart(part, item)
 
 
+def mixed(body: Sequence[ast.stmt], modules: Mapping[str, str], around: Collection[str] = ()) -> set[str]:
+    """Names of dictionaries that these statements make and fill with anything but tensors of their own, or in a way
+    that does not show it: `logs["rows"] = len(x)`, `logs.update(more)`."""
+    made = {name for name, value in _assigned(body) if isinstance(value, ast.Dict) or ast.unparse(value) == "dict()"}
+    nodes = [inner for statement in body for inner in ast.walk(statement)] if made else []
+    known, own = {*names(body, modules, around), *around}, set(bindings(body))
+    plain: set[int] = set()
+    found: set[str] = set()
+    for assign in (inner for inner in nodes if isinstance(inner, ast.Assign)):
+        outside = isinstance(assign.value, ast.Name) and assign.value.id not in own
+        if not outside and not is_python(assign.value, modules, known):
+            plain |= {id(target) for target in assign.targets if has_text_key(target)}
+    for node in nodes:
+        holder = node.value if isinstance(node, (ast.Subscript, ast.Attribute)) else None
+        if isinstance(holder, ast.Name) and holder.id in made and id(node) not in plain:
+            stored = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
+            if stored or (isinstance(node, ast.Attribute) and node.attr in _CHANGE):
+                found.add(holder.id)
+    return found
+
+
+def has_text_key(target: ast.AST) -> bool:
+    """`logs["loss"]`"""
+    key = target.slice if isinstance(target, ast.Subscript) else None
+    return isinstance(key, ast.Constant) and isinstance(key.value, str)
+
+
 def variables(body: Sequence[ast.stmt]) -> set[str]:
     """Names that some assignment binds to variables of a model: a graph would give back the values that they have."""
     return {name for name, value in _assigned(body) if are_variables(value)}
 
 
 def are_variables(value: ast.expr) -> bool:
-    """`model.trainable_variables`, the first of them, or those of two models."""
+    """`model.trainable_variables`, some (`[v for v in net.trainable_variables if …]`), or those of two models."""
     if isinstance(value, ast.BinOp):
         return isinstance(value.op, ast.Add) and are_variables(value.left) and are_variables(value.right)
     if isinstance(value, (ast.List, ast.Tuple)):
         return any(map(are_variables, value.elts))
     if isinstance(value, (ast.Subscript, ast.Starred)):
         return are_variables(value.value)
+    if isinstance(value, (ast.ListComp, ast.GeneratorExp)):
+        return _chosen(value) and are_variables(value.generators[0].iter)
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.args:
+        return value.func.id in _KEEP_ELEMENTS and are_variables(value.args[-1])
     return isinstance(value, ast.Attribute) and value.attr in ("trainable_variables", "trainable_weights")
+
+
+def _chosen(value: ast.ListComp | ast.GeneratorExp) -> bool:
+    """Whether it gives elements of what it goes through as they are."""
+    target = value.generators[0].target
+    named = isinstance(value.elt, ast.Name) and isinstance(target, ast.Name) and value.elt.id == target.id
+    return len(value.generators) == 1 and named

@@ -10,7 +10,8 @@ from flatout.source.editing.step_split import Split, grown
 
 
 def with_lists(block: Sequence[ast.stmt], index: int, last: int) -> int:
-    """Where the empty lists are made that the statements from `index` fill: right above them, or `index` itself.
+    """Where the empty lists and dictionaries are made that the statements from `index` fill: right above them, or
+    `index` itself.
 
     A step that joins its losses (`tf.add_n(losses)`) needs the list, and makes it.
     """
@@ -22,12 +23,12 @@ def with_lists(block: Sequence[ast.stmt], index: int, last: int) -> int:
 
 
 def _makes_lists(statement: ast.stmt, names: set[str]) -> bool:
-    """`losses = []`, `losses, accuracies = [], []`."""
+    """`losses = []`, `losses, accuracies = [], []`, `logs = {}`."""
     if not isinstance(statement, ast.Assign):
         return False
     made = [part for target in statement.targets for part in getattr(target, "elts", [target])]
     values = statement.value.elts if isinstance(statement.value, ast.Tuple) else [statement.value]
-    empty = all(isinstance(value, ast.List) and not value.elts for value in values)
+    empty = all(ast.unparse(value) in ("[]", "{}", "dict()", "list()") for value in values)
     same = len(values) == len(made) or (len(statement.targets) == 1 and len(made) == 1)
     return empty and same and all(isinstance(part, ast.Name) and part.id in names for part in made)
 

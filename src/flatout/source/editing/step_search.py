@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from flatout.source.editing import python_values, shape_reads
+from flatout.source.editing import python_values, shape_reads, tensor_loops
 from flatout.source.editing.dataflow import (
     FUNCTIONS,
     LOOPS,
@@ -288,8 +288,9 @@ class Search:
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
             names = {called_name(target) for target in statement.targets}
             return type(statement.value.value) in (int, float) and names <= bound_in(body) & set(Flow(body).read)
-        if names_only(statement) and python_values.variables([statement]):
-            return bound_in([statement]) <= set(Flow(body).read)
+        variables = python_values.variables([statement])
+        if variables and (names_only(statement) or variables == bound_in([statement])):
+            return bound_in([statement]) <= set(Flow(body).read) and not self.fit.obstacle([statement])
         return self._is_pure(statement, _OUTSIDE_OPS) and not self.fit.obstacle([statement])
 
     def _is_pure(self, statement: ast.stmt, outside: re.Pattern[str]) -> bool:
@@ -338,6 +339,7 @@ class Search:
         if anew is not None:
             raise NotSplit(Obstacle(body[0].lineno, f"begins a step that calls {anew}, which is made anew each time"))
         obstacle = around.changes_elsewhere(rest, flow, given, self.others is not None)
+        obstacle = obstacle or tensor_loops.obstacle(around, rest, given)
         if obstacle is not None:
             raise NotSplit(obstacle)
         values = tensors(around, rest, given, self.unproven, self.changing)
@@ -361,7 +363,11 @@ class Search:
         back a tensor."""
         rest, modules = without_moved(body, parts), self.fit.modules
         before = python_values.names(around.scopes[0].body, modules)
-        wanted = (live | set(Flow(parts.after).read)) & python_values.names(rest, modules, before)
+        behind = live | set(Flow(parts.after).read)
+        mixed = sorted(behind & python_values.mixed(rest, modules, before))
+        if mixed:
+            raise NotSplit(Obstacle(body[0].lineno, f"begins a step that fills {mixed[0]}, which is used behind it"))
+        wanted = behind & python_values.names(rest, modules, before)
         if not wanted:
             return parts
         inside = [node for node in every(rest) if isinstance(node, ast.stmt) and not isinstance(node, ast.With)]

@@ -163,7 +163,7 @@ def _items(
             uses,
             changes | filled,
             has_effect(fit, statement),
-            under and computes(fit, statement),
+            under and not isinstance(statement, ast.Assert) and computes(fit, statement),
             handed_on(fit, statement) - made if obstacle is not None else frozenset(),
             _leaves(fit, statement),
         )
@@ -242,7 +242,7 @@ def grown(statement: ast.stmt) -> Iterator[str]:
 def _leaves(fit: GraphFit, statement: ast.stmt) -> bool:
     """Whether it may end the iteration or the function. An exception that nothing catches ends the program, with or
     without an update before it."""
-    ends = (ast.Return, ast.Raise) if fit.catches else (ast.Return,)
+    ends = (ast.Return, ast.Raise, ast.Assert) if fit.catches else (ast.Return,)
     inner = {id(node) for loop in ast.walk(statement) if isinstance(loop, LOOPS) for node in ast.walk(loop)}
     return any(
         isinstance(node, ends) or (isinstance(node, (ast.Break, ast.Continue)) and id(node) not in inner)

@@ -120,11 +120,15 @@ def _handed_on(fit: GraphFit, call: ast.Call, name: str) -> Iterator[tuple[Defin
                 yield function, argument
 
 
-def in_arithmetic(fit: GraphFit, body: Sequence[ast.stmt], name: str, deep: int = _DEEP) -> bool:
+def in_arithmetic(
+    fit: GraphFit, body: Sequence[ast.stmt], name: str, deep: int = _DEEP, but: Collection[int] = ()
+) -> bool:
     """`rewards + 0.99 * values`, here or in a function of the file that it is passed to: an array of doubles would take
-    the type of the tensor beside it."""
+    the type of the tensor beside it. `but`: nodes, by identity, that do not count."""
     for node in _as_given(body, name):
         sides: list[ast.expr] = []
+        if id(node) in but:
+            continue
         if isinstance(node, ast.BinOp):
             sides = [node.left, node.right]
         elif isinstance(node, ast.Call) and _is_arithmetic(fit.dotted(node.func)):

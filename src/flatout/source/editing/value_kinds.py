@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from flatout.source.editing.dataflow import FUNCTIONS, arguments, called_name, within
-from flatout.source.editing.graph_fit import GraphFit
+from flatout.source.editing.graph_fit import GraphFit, is_traced
 from flatout.source.side_effects import Definition
 
 NUMBERS = {"float", "int", "min", "max", "round", "abs", "len", "pow"}
@@ -155,15 +155,31 @@ class Kinds:
         if isinstance(value, ast.BinOp):
             return all(self._gives_number(side, fit) for side in (value.left, value.right))
         if isinstance(value, ast.Name):
-            bound = fit.bound.get(value.id, ())
-            return bool(bound) and self._once(
-                ("number", id(fit), value.id), lambda: all(self._gives_number(item, fit) for item in bound), True
-            )
+            return self._name_is_number(value.id, fit)
         if isinstance(value, ast.Call):
             dotted = fit.dotted(value.func)
             plain = isinstance(value.func, ast.Name) and value.func.id in {*NUMBERS, "range"}
-            return plain or dotted.startswith(("math.", "random.")) or fit.is_environment(value.func)
+            known = plain or dotted.startswith(("math.", "random.")) or fit.is_environment(value.func)
+            return known or (dotted.split(".")[0] not in _LIBRARIES and self._returns_number(called_name(value.func)))
         return False
+
+    def _name_is_number(self, name: str, fit: GraphFit) -> bool:
+        """Whether a number is all that a name of a file is bound to, or that is passed for an argument of this name."""
+        values = [(value, fit) for value in fit.bound.get(name, ())]
+        if not values:
+            takers = (node for found in fit.definitions.values() for node in found if name in arguments(node))
+            values = [pair for taker in takers for pair in _given(self.fits, taker, name)]
+        key = ("number", id(fit), name)
+        return bool(values) and self._once(key, lambda: all(self._gives_number(*pair) for pair in values), True)
+
+    def _returns_number(self, name: str) -> bool:
+        """Whether the functions of the program with this name return numbers: `lr_at(epoch)`."""
+        functions = [function for fit in self.fits for function in fit.definitions.get(name, ())]
+        if any(map(is_traced, functions)):
+            return False
+        values = list(_returned(self.fits, name))
+        key = ("returns number", 0, name)
+        return bool(values) and self._once(key, lambda: all(self._gives_number(*pair) for pair in values), True)
 
     def _kind(self, value: ast.expr, attribute: str, fit: GraphFit) -> Kind:
         """Of what is assigned to an attribute. Which arithmetic says nothing of itself is "unknown"."""
