@@ -41,17 +41,22 @@ def plain(dataset: Any) -> Any:
     return dataset
 
 
-def chain(dataset: Any, depth: int = 0) -> Iterator[tuple[Any, int]]:
-    """The stages from the last to the first; where a stage has several inputs, each branch follows."""
-    steps = 0
-    while dataset is not None and steps < MOST_STAGES:
-        dataset = plain(dataset)
-        yield dataset, depth
-        inputs = dataset._inputs()
+def chain(dataset: Any) -> Iterator[tuple[Any, int]]:
+    """The stages from the last to the first; where a stage has several inputs, each branch follows. A stage that
+    several branches have in common comes once, in the outermost of them."""
+    return _branch(dataset, 0, set())
+
+
+def _branch(dataset: Any, depth: int, seen: set[int]) -> Iterator[tuple[Any, int]]:
+    line = []
+    while dataset is not None and len(line) < MOST_STAGES and id(dataset := plain(dataset)) not in seen:
+        seen.add(id(dataset))
+        line.append((dataset, dataset._inputs()))
+        dataset = line[-1][1][0] if line[-1][1] else None
+    for stage, inputs in line:
+        yield stage, depth
         for other in inputs[1:]:
-            yield from chain(other, depth + 1)
-        dataset = inputs[0] if inputs else None
-        steps += 1
+            yield from _branch(other, depth + 1, seen)
 
 
 def kind(dataset: Any) -> str:
