@@ -45,6 +45,7 @@ from flatout.observe.recorder import Recorder
 from flatout.observe.run_sampler import RunSampler
 from flatout.observe.settings import ObserveSettings
 from flatout.observe.spans import Key, Spans
+from flatout.observe.traced import Asked, any_in
 from flatout.source import users_code
 from flatout.trial.child import scouting, start
 
@@ -67,6 +68,26 @@ def test_a_function_that_was_called_can_be_copied(observer: Observer, copied: An
     known.known(function)
     assert copied(function)._flatout_known is None
     assert known.known(copied(function)).total is known.known(function).total
+
+
+def test_a_cache_in_the_place_of_one_that_is_gone_is_not_taken_for_it(observer: Observer) -> None:
+    cache: list[str] = []
+    function, known = SimpleNamespace(_function_cache=cache), functions.Functions(observer)
+    observer.recorder.fact = lambda *args, **values: None  # type: ignore[method-assign]
+
+    def traced(trains: bool) -> None:
+        graph = SimpleNamespace(_flatout_trains=trains)
+        asked = Asked(len, "step", graph, cache, lambda: SimpleNamespace(parameters={}))
+        functions._traced(observer, known, None, asked, 0.0, True)
+        cache.append("trace")
+
+    traced(True)
+    traced(False)
+    assert any_in(function, known.trains) is not None, "another of its traces trains"
+    cache.clear()  # as a new one with the same identity
+    assert any_in(function, known.trains) is None
+    traced(False)
+    assert any_in(function, known.trains) is None
 
 
 class Session:
