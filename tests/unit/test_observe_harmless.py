@@ -492,6 +492,25 @@ def test_a_timed_hook_can_be_sent_to_another_process() -> None:
     assert there(callback, 0) == 1
 
 
+def on_epoch_end(epoch: int, logs: Any = None) -> int:
+    """As a function of the program's module that is given to `LambdaCallback`."""
+    return epoch
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda callback: pickle.loads(pickle.dumps(callback))])
+def test_a_callback_with_a_function_of_a_module_can_be_copied(copied: Any) -> None:
+    spans, callback = Spans(), SimpleNamespace(on_epoch_end=on_epoch_end)
+    spans.begin()
+    run_spans._time_hooks(spans, callback)
+    timed = callback.on_epoch_end
+    assert timed is not on_epoch_end
+    assert (timed(3), timed.__name__) == (3, "on_epoch_end")
+    assert spans.nodes[-1].calls == 1
+    assert copied(callback).on_epoch_end is on_epoch_end
+    run_spans._time_hooks(spans, callback)
+    assert callback.on_epoch_end is timed, "it is timed once"
+
+
 def test_a_window_is_closed_though_something_fails_as_it_opens(tmp_path: Path) -> None:
     session = Session()
     observer = Observer(Recorder(str(tmp_path)), ObserveSettings())
