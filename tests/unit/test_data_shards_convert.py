@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from shards_made import blobs, converted, pictures, tree
 
-from flatout.data.shards import example, extract, formats, schema, verify
+from flatout.data.shards import example, extract, formats, schema, tfrecord, verify
 from flatout.data.shards.schema import Schema
 from flatout.data.shards.sources import detection, integrity, media
 from flatout.data.shards.sources.folder import Folder
@@ -221,6 +221,15 @@ def test_verification_finds_what_is_wrong(tmp_path: Path) -> None:
     (source / "0002.bin").unlink()
     with pytest.raises(ShardsDiffer, match=r"1 of its 39 elements are missing or changed, and 2 "):
         verify.verify(done.schema, tmp_path / "out", Folder.open(source), 1, quiet=True)
+
+
+def test_a_shard_that_was_cut_between_two_records_is_not_given_back_as_whole(tmp_path: Path) -> None:
+    done = converted(blobs(tmp_path / "b"), tmp_path / "out", name="b", shard_size=3000)
+    shard = tmp_path / "out" / done.schema.shards[1].file
+    *_, last = formats.read(shard, "tfrecord", "")
+    shard.write_bytes(shard.read_bytes()[: -len(last) - tfrecord.FRAME])
+    with pytest.raises(FlatoutError, match=f"{done.schema.shards[1].elements} were written"):
+        extract.extract(done.schema, tmp_path / "out", tmp_path / "back", 1, quiet=True)
 
 
 def test_an_element_cannot_be_written_outside_the_folder(tmp_path: Path) -> None:
