@@ -64,6 +64,18 @@ def test_columns_have_the_type_that_every_row_allows(tmp_path: Path) -> None:
     verify.verify(done.schema, tmp_path / "out", opened(path), 1, quiet=True)
 
 
+def test_long_numbers_are_not_rounded(tmp_path: Path) -> None:
+    rows = ["key,phone,small", "12345678901234567890,+4915112345678,+5", "12345678901234567891,+4915112345679,-0"]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    done = converted(tmp_path / "t.csv", tmp_path / "out", name="t")
+    assert {name: kind for name, (kind, _) in features(done).items()} == {
+        "key": "string",
+        "phone": "string",
+        "small": "float32",
+    }
+    assert [bytes(row["key"][0]) for row in elements(done)] == [b"12345678901234567890", b"12345678901234567891"]
+
+
 def test_rows_that_do_not_fit_are_corrupt(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n3\n4,5,6\n7,8\n")
