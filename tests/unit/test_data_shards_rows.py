@@ -191,6 +191,12 @@ def test_json_that_is_none_is_corrupt(tmp_path: Path) -> None:
     assert [int(row["a"][0]) for row in elements(done)] == [1, 2]
 
 
+def test_no_value_of_json_takes_the_place_of_another(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"a/b": 1}\n{"a": {"b": 1}, "a/b": 2}\n')
+    with pytest.raises(FlatoutError, match="two of its values have the name 'a/b'"):
+        converted(tmp_path / "t.jsonl", tmp_path / "out", name="t")
+
+
 def test_many_small_json_files_are_an_element_each(tmp_path: Path) -> None:
     root = tmp_path / "notes"
     root.mkdir()
