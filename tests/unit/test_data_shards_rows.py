@@ -191,6 +191,22 @@ def test_json_that_is_none_is_corrupt(tmp_path: Path) -> None:
     assert [int(row["a"][0]) for row in elements(done)] == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("rows", "stored"),
+    [
+        ([5, []], [b"5", b"[]"]),
+        ([[], None, "x"], [b"[]", b"null", b'"x"']),
+        ([None, []], [b"null", b"[]"]),
+        ([[[]], [[1]]], [b"[[]]", b"[[1]]"]),
+    ],
+)
+def test_an_empty_list_among_other_values_is_kept_as_json(tmp_path: Path, rows: list[Any], stored: list[bytes]) -> None:
+    (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"a": value}) for value in rows))
+    done = converted(tmp_path / "t.jsonl", tmp_path / "out", name="t")
+    assert done.schema.features[0].encoding == "json"
+    assert [row["a"] for row in elements(done)] == [[one] for one in stored]
+
+
 def test_no_value_of_json_takes_the_place_of_another(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"a/b": 1}\n{"a": {"b": 1}, "a/b": 2}\n')
     with pytest.raises(FlatoutError, match="two of its values have the name 'a/b'"):

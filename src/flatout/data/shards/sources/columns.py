@@ -21,6 +21,7 @@ class Column:
     """The type of a column that fits all rows seen so far."""
 
     kind: str = ""
+    """Empty: no row has a value; with a shape, at least one has an empty list."""
     shape: tuple[int | None, ...] = ()
     missing: bool = False
     large: bool = False
@@ -31,7 +32,9 @@ class Column:
             return self
         missing, large = self.missing or other.missing, self.large or other.large
         if not self.kind or not other.kind:
-            known = self if self.kind else other
+            known, rest = (self, other) if self.kind or self.shape else (other, self)
+            if known.kind and rest.shape and not known.shape:
+                return Column(JSON, (), missing, large)  # an empty list among single values
             return replace(known, missing=missing, large=large)
         kinds = {self.kind, other.kind}
         kind = self.kind if len(kinds) == 1 else FLOAT if kinds == {INTEGER, FLOAT} else JSON
@@ -92,7 +95,7 @@ def _is_text(name: str) -> bool:
 def _without_missing(column: Column, mixed: str) -> Column:
     """The type that can hold missing values: NaN among numbers, empty text, an empty list."""
     if not column.kind:
-        return Column(TEXT, (), True)
+        return Column(mixed if column.shape else TEXT, (), True)
     if column.kind == JSON:
         return replace(column, kind=mixed, shape=())
     if not column.missing or column.kind in (TEXT, FLOAT):

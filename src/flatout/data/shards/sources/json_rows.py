@@ -135,7 +135,7 @@ def type_of(value: Any) -> columns.Column:
 
 def _list(value: list[Any]) -> columns.Column:
     if not value:
-        return columns.Column(missing=True)
+        return columns.Column(shape=(0,), missing=True)
     items = {type_of(item) for item in value}
     result = columns.Column()
     for item in sorted(items, key=repr):
