@@ -104,6 +104,16 @@ def test_kept_text_comes_back_byte_for_byte(tmp_path: Path, shuffle: int | None,
     assert tree(tmp_path / "back") == tree(root)
 
 
+def test_empty_lines_before_the_first_row_come_back(tmp_path: Path) -> None:
+    root = tmp_path / "rows"
+    root.mkdir()
+    (root / "a.jsonl").write_text('\n\r\n{"a": 1}\n\n{"a": 2}')
+    (root / "b.jsonl").write_text('{"a": 3}\n')
+    done = converted(opened(root, keep_text=True), tmp_path / "out", name="t")
+    assert extract.extract(done.schema, tmp_path / "out", tmp_path / "back", 1, quiet=True) == 3
+    assert tree(tmp_path / "back") == tree(root)
+
+
 def test_without_its_text_a_table_is_not_given_back_in_another_form(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a\n1\n")
     done = converted(tmp_path / "t.csv", tmp_path / "out", name="t")
