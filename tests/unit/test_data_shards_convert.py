@@ -175,6 +175,17 @@ def test_a_file_that_cannot_be_read_is_corrupt_too(tmp_path: Path) -> None:
     assert {one.name for one in done.schema.skipped} == {"0002.bin", "0003.bin"}
 
 
+@pytest.mark.parametrize("target", ["nowhere.bin", "0100.bin"])
+def test_a_link_that_leads_nowhere_is_corrupt(tmp_path: Path, target: str) -> None:
+    source = blobs(tmp_path / "b", 5)
+    os.symlink(target, source / "0100.bin")
+    with pytest.raises(FlatoutError, match=r"0100\.bin.*cannot be read"):
+        converted(source, tmp_path / "no")
+    done = converted(source, tmp_path / "out", skip=True)
+    assert [one.name for one in done.schema.skipped] == ["0100.bin"]
+    assert done.schema.elements == 5
+
+
 def test_sounds_keep_their_bytes(tmp_path: Path) -> None:
     import wave
 
