@@ -76,6 +76,17 @@ def test_long_numbers_are_not_rounded(tmp_path: Path) -> None:
     assert [bytes(row["key"][0]) for row in elements(done)] == [b"12345678901234567890", b"12345678901234567891"]
 
 
+def test_a_number_too_large_for_its_type_is_corrupt_and_not_infinite(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n1e300\ninf\n0.5\n")
+    with pytest.raises(FlatoutError, match=r"1e300 in 'a' is larger .* --float64 keeps it"):
+        converted(tmp_path / "t.csv", tmp_path / "no", name="t")
+    done = converted(opened(tmp_path / "t.csv", float64=True), tmp_path / "out", name="t")
+    assert [np.frombuffer(bytes(row["a"][0]), "<f8")[0] for row in elements(done)] == [1e300, float("inf"), 0.5]
+    (tmp_path / "t.jsonl").write_text('{"a": [1e300, 0.5]}\n{"a": [0.5, 1]}\n')
+    with pytest.raises(FlatoutError, match="larger than any number"):
+        converted(tmp_path / "t.jsonl", tmp_path / "lists", name="t")
+
+
 def test_rows_that_do_not_fit_are_corrupt(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n3\n4,5,6\n7,8\n")

@@ -10,9 +10,11 @@ import numpy as np
 
 from flatout.data.shards.example import Value
 from flatout.data.shards.schema import Feature
+from flatout.data.shards.source import Corrupt
 from flatout.model.errors import DataUnusable
 
 EXACT_IN_FLOAT32 = 1 << 24
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 INTEGER, FLOAT, BOOL, TEXT, JSON = "integer", "float", "bool", "text", "json"
 
 
@@ -132,12 +134,23 @@ def value_of(one: Feature, given: Any) -> Value:
     if one.shape:
         if one.stored == "bytes":
             return [str(item).encode(errors="surrogateescape") for item in _flat(given)]
-        return np.array(_flat(given), np.int64) if one.stored == "int64" else np.array(_flat(given), np.float32)
+        if one.stored == "int64":
+            return np.array(_flat(given), np.int64)
+        return np.array([_fitting(one, number) for number in _flat(given)], np.float32)
     if one.stored == "bytes":
         return str("" if given is None else given).encode(errors="surrogateescape")
     if one.stored == "float32":
-        return float("nan") if given is None else float(given)
+        return float("nan") if given is None else _fitting(one, given)
     return int(given)
+
+
+def _fitting(one: Feature, given: Any) -> float:
+    """A number that float32 rounds at most. A larger one would become infinite."""
+    number = float(given)
+    if abs(number) > LARGEST_FLOAT32 and "inf" not in str(given).lower():
+        kept = "" if one.shape else "; --float64 keeps it"
+        raise Corrupt(f"{str(given)[:40]} in {one.name!r} is larger than any number of the type float32{kept}")
+    return number
 
 
 def _flat(value: Any) -> list[Any]:
