@@ -18,6 +18,7 @@ RANDOM = (
     "ParameterizedTruncated",
     "StatefulUniform",
     "StatefulRandom",
+    "SampleDistortedBoundingBox",
 )
 PYTHON = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 TABLE = ("LookupTable", "HashTable")
@@ -107,16 +108,17 @@ def ops_of(function: Any) -> dict[str, int]:
 
 def state_of(function: Any, counts: dict[str, int] | None = None) -> State | None:
     """What keeps state in a stage's function: python, random, lookup table, variable, print or resource."""
-    counts = ops_of(function) if counts is None else counts
+    found = _named_states(ops_of(function) if counts is None else counts)
+    return found[0] if found else "resource" if _holds_resource(function) else None
 
-    def any_of(marks: tuple[str, ...]) -> bool:
-        return any(op.startswith(marks) and not op.startswith("Stateless") for op in counts)
 
-    for name, marks in STATES.items():
-        if any_of(marks):
-            return name
-    captured = [str(tensor.dtype.name) for tensor in getattr(function.function, "captured_inputs", ())]
-    return "resource" if "resource" in captured else None
+def _named_states(counts: dict[str, int]) -> list[State]:
+    ops = [op for op in counts if not op.startswith("Stateless")]
+    return [name for name, marks in STATES.items() if any(op.startswith(marks) for op in ops)]
+
+
+def _holds_resource(function: Any) -> bool:
+    return any(tensor.dtype.name == "resource" for tensor in getattr(function.function, "captured_inputs", ()))
 
 
 def states(dataset: Any) -> list[State]:
@@ -125,6 +127,20 @@ def states(dataset: Any) -> list[State]:
     if known is None:  # graphs may be large, and every lever asks
         found = (state_of(function) for function in dataset._functions())
         known = dataset._flatout_states = [state for state in found if state is not None]
+    return known
+
+
+def every_state(dataset: Any) -> list[State]:
+    """All state that the functions of one stage keep: what is called Python code may read a variable as well."""
+    known: list[State] | None = getattr(dataset, "_flatout_every_state", None)
+    if known is None:
+        found: dict[State, None] = {}
+        for function in dataset._functions():
+            named = _named_states(ops_of(function))
+            found |= dict.fromkeys(named)
+            if _holds_resource(function) and not {"lookup table", "variable"} & set(named):
+                found["resource"] = None
+        known = dataset._flatout_every_state = list(found)
     return known
 
 
