@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from shards_made import converted, tree
 
+from flatout.data.shards import elements as pipeline_elements
 from flatout.data.shards import example, extract, formats, verify, workers
 from flatout.data.shards.convert import Outcome
 from flatout.data.shards.schema import Feature
@@ -318,3 +320,18 @@ def test_a_folder_of_arrays(tmp_path: Path) -> None:
     for one in done.schema.skipped:
         (tmp_path / "arrays" / one.name).unlink()
     assert tree(tmp_path / "back") == tree(tmp_path / "arrays")
+
+
+def test_tensors_of_a_pipeline_have_one_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline_elements, "_parts", iter)
+    for dtype, first, other in (
+        ("float32", np.zeros(2, np.float32), np.zeros((2, 2), np.float32)),
+        ("string", b"text", np.array([b"text"], object)),
+    ):
+        layout = pipeline_elements.Layout.__new__(pipeline_elements.Layout)
+        layout._features = [Feature("value", "bytes" if dtype == "string" else "raw", dtype, (None,))]
+        layout._unknown_rank = {0}
+        tensor = SimpleNamespace(numpy=lambda value=first: value)
+        assert layout.values([tensor]) == layout.values([tensor])
+        with pytest.raises(FlatoutError, match=f"{np.ndim(first)} dimensions in the first element"):
+            layout.values([SimpleNamespace(numpy=lambda value=other: value)])
