@@ -49,7 +49,7 @@ def chain(dataset: Any) -> Iterator[tuple[Any, int]]:
 
 
 def _branch(dataset: Any, depth: int, seen: set[int]) -> Iterator[tuple[Any, int]]:
-    line = []
+    line: list[tuple[Any, Any]] = []
     while dataset is not None and len(line) < MOST_STAGES and id(dataset := plain(dataset)) not in seen:
         seen.add(id(dataset))
         line.append((dataset, dataset._inputs()))
