@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from shards_made import blobs, converted, pictures, tree
 
-from flatout.data.shards import example, extract, formats, schema, verify
+from flatout.data.shards import example, extract, formats, schema, tfrecord, verify
 from flatout.data.shards.schema import Schema
 from flatout.data.shards.sources import detection, integrity, media
 from flatout.data.shards.sources.folder import Folder
@@ -175,6 +175,17 @@ def test_a_file_that_cannot_be_read_is_corrupt_too(tmp_path: Path) -> None:
     assert {one.name for one in done.schema.skipped} == {"0002.bin", "0003.bin"}
 
 
+@pytest.mark.parametrize("target", ["nowhere.bin", "0100.bin"])
+def test_a_link_that_leads_nowhere_is_corrupt(tmp_path: Path, target: str) -> None:
+    source = blobs(tmp_path / "b", 5)
+    os.symlink(target, source / "0100.bin")
+    with pytest.raises(FlatoutError, match=r"0100\.bin.*cannot be read"):
+        converted(source, tmp_path / "no")
+    done = converted(source, tmp_path / "out", skip=True)
+    assert [one.name for one in done.schema.skipped] == ["0100.bin"]
+    assert done.schema.elements == 5
+
+
 def test_sounds_keep_their_bytes(tmp_path: Path) -> None:
     import wave
 
@@ -221,6 +232,15 @@ def test_verification_finds_what_is_wrong(tmp_path: Path) -> None:
     (source / "0002.bin").unlink()
     with pytest.raises(ShardsDiffer, match=r"1 of its 39 elements are missing or changed, and 2 "):
         verify.verify(done.schema, tmp_path / "out", Folder.open(source), 1, quiet=True)
+
+
+def test_a_shard_that_was_cut_between_two_records_is_not_given_back_as_whole(tmp_path: Path) -> None:
+    done = converted(blobs(tmp_path / "b"), tmp_path / "out", name="b", shard_size=3000)
+    shard = tmp_path / "out" / done.schema.shards[1].file
+    *_, last = formats.read(shard, "tfrecord", "")
+    shard.write_bytes(shard.read_bytes()[: -len(last) - tfrecord.FRAME])
+    with pytest.raises(FlatoutError, match=f"{done.schema.shards[1].elements} were written"):
+        extract.extract(done.schema, tmp_path / "out", tmp_path / "back", 1, quiet=True)
 
 
 def test_an_element_cannot_be_written_outside_the_folder(tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from shards_made import converted, tree
 
+from flatout.data.shards import elements as pipeline_elements
 from flatout.data.shards import example, extract, formats, verify, workers
 from flatout.data.shards.convert import Outcome
 from flatout.data.shards.schema import Feature
@@ -64,6 +66,29 @@ def test_columns_have_the_type_that_every_row_allows(tmp_path: Path) -> None:
     verify.verify(done.schema, tmp_path / "out", opened(path), 1, quiet=True)
 
 
+def test_long_numbers_are_not_rounded(tmp_path: Path) -> None:
+    rows = ["key,phone,small", "12345678901234567890,+4915112345678,+5", "12345678901234567891,+4915112345679,-0"]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    done = converted(tmp_path / "t.csv", tmp_path / "out", name="t")
+    assert {name: kind for name, (kind, _) in features(done).items()} == {
+        "key": "string",
+        "phone": "string",
+        "small": "float32",
+    }
+    assert [bytes(row["key"][0]) for row in elements(done)] == [b"12345678901234567890", b"12345678901234567891"]
+
+
+def test_a_number_too_large_for_its_type_is_corrupt_and_not_infinite(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n1e300\ninf\n0.5\n")
+    with pytest.raises(FlatoutError, match=r"1e300 in 'a' is larger .* --float64 keeps it"):
+        converted(tmp_path / "t.csv", tmp_path / "no", name="t")
+    done = converted(opened(tmp_path / "t.csv", float64=True), tmp_path / "out", name="t")
+    assert [np.frombuffer(bytes(row["a"][0]), "<f8")[0] for row in elements(done)] == [1e300, float("inf"), 0.5]
+    (tmp_path / "t.jsonl").write_text('{"a": [1e300, 0.5]}\n{"a": [0.5, 1]}\n')
+    with pytest.raises(FlatoutError, match="larger than any number"):
+        converted(tmp_path / "t.jsonl", tmp_path / "lists", name="t")
+
+
 def test_rows_that_do_not_fit_are_corrupt(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n3\n4,5,6\n7,8\n")
@@ -89,6 +114,16 @@ def test_kept_text_comes_back_byte_for_byte(tmp_path: Path, shuffle: int | None,
     assert features(done)["n"][0] == "int64", "the byte order mark is no part of the name"
     assert len(done.schema.shards) > 1
     assert extract.extract(done.schema, tmp_path / "out", tmp_path / "back", 1, quiet=True) == 82
+    assert tree(tmp_path / "back") == tree(root)
+
+
+def test_empty_lines_before_the_first_row_come_back(tmp_path: Path) -> None:
+    root = tmp_path / "rows"
+    root.mkdir()
+    (root / "a.jsonl").write_text('\n\r\n{"a": 1}\n\n{"a": 2}')
+    (root / "b.jsonl").write_text('{"a": 3}\n')
+    done = converted(opened(root, keep_text=True), tmp_path / "out", name="t")
+    assert extract.extract(done.schema, tmp_path / "out", tmp_path / "back", 1, quiet=True) == 3
     assert tree(tmp_path / "back") == tree(root)
 
 
@@ -179,6 +214,28 @@ def test_json_that_is_none_is_corrupt(tmp_path: Path) -> None:
     assert [int(row["a"][0]) for row in elements(done)] == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("rows", "stored"),
+    [
+        ([5, []], [b"5", b"[]"]),
+        ([[], None, "x"], [b"[]", b"null", b'"x"']),
+        ([None, []], [b"null", b"[]"]),
+        ([[[]], [[1]]], [b"[[]]", b"[[1]]"]),
+    ],
+)
+def test_an_empty_list_among_other_values_is_kept_as_json(tmp_path: Path, rows: list[Any], stored: list[bytes]) -> None:
+    (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"a": value}) for value in rows))
+    done = converted(tmp_path / "t.jsonl", tmp_path / "out", name="t")
+    assert done.schema.features[0].encoding == "json"
+    assert [row["a"] for row in elements(done)] == [[one] for one in stored]
+
+
+def test_no_value_of_json_takes_the_place_of_another(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"a/b": 1}\n{"a": {"b": 1}, "a/b": 2}\n')
+    with pytest.raises(FlatoutError, match="two of its values have the name 'a/b'"):
+        converted(tmp_path / "t.jsonl", tmp_path / "out", name="t")
+
+
 def test_many_small_json_files_are_an_element_each(tmp_path: Path) -> None:
     root = tmp_path / "notes"
     root.mkdir()
@@ -263,3 +320,18 @@ def test_a_folder_of_arrays(tmp_path: Path) -> None:
     for one in done.schema.skipped:
         (tmp_path / "arrays" / one.name).unlink()
     assert tree(tmp_path / "back") == tree(tmp_path / "arrays")
+
+
+def test_tensors_of_a_pipeline_have_one_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline_elements, "_parts", iter)
+    for dtype, first, other in (
+        ("float32", np.zeros(2, np.float32), np.zeros((2, 2), np.float32)),
+        ("string", b"text", np.array([b"text"], object)),
+    ):
+        layout = pipeline_elements.Layout.__new__(pipeline_elements.Layout)
+        layout._features = [Feature("value", "bytes" if dtype == "string" else "raw", dtype, (None,))]
+        layout._unknown_rank = {0}
+        tensor = SimpleNamespace(numpy=lambda value=first: value)
+        assert layout.values([tensor]) == layout.values([tensor])
+        with pytest.raises(FlatoutError, match=f"{np.ndim(first)} dimensions in the first element"):
+            layout.values([SimpleNamespace(numpy=lambda value=other: value)])

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from shards_made import blobs, converted, tree
 
-from flatout.data.shards import example, schema, verify
+from flatout.data.shards import convert, example, schema, stream, verify
+from flatout.data.shards.destination import Destination
 from flatout.data.shards.sources.folder import Folder
 from flatout.model.errors import FlatoutError
 from waiting import until
@@ -228,6 +229,29 @@ def test_what_is_complete_is_not_written_again_and_not_overwritten(tmp_path: Pat
         converted(source, tmp_path / "out", name="b")
     assert converted(source, tmp_path / "out", name="b", force=True).schema.elements == 41
     assert converted(source, tmp_path / "out", name="c").schema.elements == 41, "another name, beside it"
+
+
+def test_a_pipeline_whose_file_has_changed_is_not_called_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ran(target: str, destination: Destination, *_: object) -> dict[str, object]:
+        (destination.working / "stream").write_bytes(b"")
+        return {
+            "shards": [{"file": "stream", "elements": 0, "bytes": 0, "sha256": ""}],
+            "digest": "",
+            "features": [],
+            "structure": {"tuple": []},
+            "skipped": [],
+        }
+
+    monkeypatch.setattr(stream, "_run", ran)
+    file, request = tmp_path / "input.py", convert.ConvertRequest(quiet=True)
+    file.write_text("def train(): ...")
+    assert not stream.convert(f"{file}:train", tmp_path / "out", request).complete_before
+    assert stream.convert(f"{file}:train", tmp_path / "out", request).complete_before
+    file.write_text("def train(): return 1")
+    with pytest.raises(FlatoutError, match="the source or the options have changed"):
+        stream.convert(f"{file}:train", tmp_path / "out", request)
 
 
 def test_a_shard_that_is_gone_is_written_again(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ from flatout.observe.recorder import Recorder
 from flatout.observe.run_sampler import RunSampler
 from flatout.observe.settings import ObserveSettings
 from flatout.observe.spans import Key, Spans
+from flatout.observe.traced import Asked, any_in
 from flatout.source import users_code
 from flatout.trial.child import scouting, start
 
@@ -67,6 +68,26 @@ def test_a_function_that_was_called_can_be_copied(observer: Observer, copied: An
     known.known(function)
     assert copied(function)._flatout_known is None
     assert known.known(copied(function)).total is known.known(function).total
+
+
+def test_a_cache_in_the_place_of_one_that_is_gone_is_not_taken_for_it(observer: Observer) -> None:
+    cache: list[str] = []
+    function, known = SimpleNamespace(_function_cache=cache), functions.Functions(observer)
+    observer.recorder.fact = lambda *args, **values: None  # type: ignore[method-assign]
+
+    def traced(trains: bool) -> None:
+        graph = SimpleNamespace(_flatout_trains=trains)
+        asked = Asked(len, "step", graph, cache, lambda: SimpleNamespace(parameters={}))
+        functions._traced(observer, known, None, asked, 0.0, True)
+        cache.append("trace")
+
+    traced(True)
+    traced(False)
+    assert any_in(function, known.trains) is not None, "another of its traces trains"
+    cache.clear()  # as a new one with the same identity
+    assert any_in(function, known.trains) is None
+    traced(False)
+    assert any_in(function, known.trains) is None
 
 
 class Session:
@@ -469,6 +490,25 @@ def test_a_timed_hook_can_be_sent_to_another_process() -> None:
     there = FunctionType(hook.__code__, {"__builtins__": builtins}, "there", None, tuple(cells))
     assert pickle.loads(sent) == [None]
     assert there(callback, 0) == 1
+
+
+def on_epoch_end(epoch: int, logs: Any = None) -> int:
+    """As a function of the program's module that is given to `LambdaCallback`."""
+    return epoch
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda callback: pickle.loads(pickle.dumps(callback))])
+def test_a_callback_with_a_function_of_a_module_can_be_copied(copied: Any) -> None:
+    spans, callback = Spans(), SimpleNamespace(on_epoch_end=on_epoch_end)
+    spans.begin()
+    run_spans._time_hooks(spans, callback)
+    timed = callback.on_epoch_end
+    assert timed is not on_epoch_end
+    assert (timed(3), timed.__name__) == (3, "on_epoch_end")
+    assert spans.nodes[-1].calls == 1
+    assert copied(callback).on_epoch_end is on_epoch_end
+    run_spans._time_hooks(spans, callback)
+    assert callback.on_epoch_end is timed, "it is timed once"
 
 
 def test_a_window_is_closed_though_something_fails_as_it_opens(tmp_path: Path) -> None:

@@ -42,11 +42,19 @@ def test_an_empty_generator_has_no_chunks():
 
 def test_an_error_comes_through_behind_what_was_sent():
     def generator() -> Iterator[Any]:
-        yield 1, 2
+        for number in range(generator_process.CHUNK + 2):
+            yield number, 2
         raise KeyError("lost")
 
+    found: list[int] = []
+
+    def read() -> None:
+        for numbers, _ in generator_process.chunks(generator, flatten):
+            found.extend(numbers.tolist())
+
     with pytest.raises(KeyError, match="lost"):
-        rows(generator)
+        read()
+    assert found == list(range(generator_process.CHUNK + 2))
 
 
 def test_a_process_that_dies_is_an_error_and_no_end():

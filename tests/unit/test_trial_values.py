@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -35,6 +38,33 @@ def test_scalars_are_kept_with_the_steps_before_them_and_read_back(tmp_path: Pat
     (tmp_path / "numbers.npz").unlink()
     values.write()
     assert not (tmp_path / "numbers.npz").exists(), "nothing was kept since"
+
+
+def test_results_whose_keys_have_no_order_are_kept_in_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numpy = pytest.importorskip("numpy")
+
+    def flatten(structure: Any) -> list[Any]:
+        return [structure[key] for key in sorted(structure)] if isinstance(structure, dict) else [structure]
+
+    for name in ("tensorflow", "tensorflow.python", "tensorflow.python.util"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    nest: Any = ModuleType("tensorflow.python.util.nest")
+    nest.flatten = flatten
+    monkeypatch.setitem(sys.modules, nest.__name__, nest)
+    monkeypatch.setattr(sys.modules["tensorflow.python.util"], "nest", nest, raising=False)
+    values = Values(str(tmp_path))
+    one, other = numpy.zeros(2, numpy.float32), numpy.ones(2, numpy.float32)
+    values.keep_results("sorted", {"b": other, "a": one}, 1)
+    values.keep_results("mixed", {"b": (other, one), 1: [one]}, 1)
+    kept_now = {name: [part.tolist() for part in parts] for name, parts in values.outputs.items()}
+    first = {"sorted[0]": [one.tolist()], "sorted[1]": [other.tolist()]}
+    assert kept_now == first | {
+        "mixed[0]": [other.tolist()],
+        "mixed[1]": [one.tolist()],
+        "mixed[2]": [one.tolist()],
+    }
 
 
 def test_calls_are_counted_up_to_the_last_that_is_kept(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from flatout.data import ceilings
 from flatout.model.case import Case, Note, Pipeline, PipelineOptions, Stage
 from flatout.model.evidence.pipelines import PipelinePace
 from flatout.observe import stages
-from flatout.pipeline import copies, descriptions, recipes, runtime_model, stage_costs
+from flatout.pipeline import caching, copies, descriptions, recipes, runtime_model, stage_costs
 
 Report = Callable[[str], None]
 NO_REPORT: Report = lambda _: None  # noqa: E731
@@ -114,16 +114,46 @@ def counts_for_each(dataset: Any, costs: stage_costs.Costs) -> dict[int, float]:
 
 
 def _for_each_batch(dataset: Any, measured: dict[int, stage_costs.Cost | None]) -> dict[int, float]:
-    counts: dict[int, float] = {}
-
-    def walk(stage: Any, count: float) -> None:
-        counts[id(stage)] = counts.get(id(stage), 0.0) + count
+    counts: dict[int, float] = {id(dataset): 1.0}
+    for stage in reversed(_sources_first(dataset)):
         cost = measured.get(id(stage))
-        for before in recipes.upstream(stage):
-            walk(before, count / (cost.ratio if cost is not None else 1.0))
-
-    walk(dataset, 1.0)
+        entering = counts[id(stage)] / (cost.ratio if cost is not None else 1.0)
+        inputs = recipes.upstream(stage)
+        for before, share in zip(inputs, _shares(stage, inputs), strict=True):
+            counts[id(before)] = counts.get(id(before), 0.0) + entering * share
     return counts
+
+
+def _sources_first(dataset: Any) -> list[Any]:
+    """Every stage once, behind all that it reads."""
+    found: list[Any] = []
+    seen: set[int] = set()
+
+    def visit(stage: Any) -> None:
+        if id(stage) not in seen:
+            seen.add(id(stage))
+            for before in recipes.upstream(stage):
+                visit(before)
+            found.append(stage)
+
+    visit(dataset)
+    return found
+
+
+def _shares(stage: Any, inputs: Sequence[Any]) -> list[float]:
+    """How many elements of each input a stage takes at a time: one of each, or one of some."""
+    kind = stages.kind(stage)
+    if kind == "DirectedInterleave" and len(inputs) > 1:  # the first input says from which of the others
+        return [1.0, *[1 / (len(inputs) - 1)] * (len(inputs) - 1)]
+    if kind != "Concatenate":
+        return [1.0] * len(inputs)
+    lengths = [int(before.cardinality()) for before in inputs]
+    if caching.INFINITE in lengths:
+        endless = lengths.index(caching.INFINITE)
+        return [float(number == endless) for number in range(len(lengths))]
+    if min(lengths) < 0 or not sum(lengths):
+        return [1 / len(lengths)] * len(lengths)
+    return [length / sum(lengths) for length in lengths]
 
 
 def _with_cost(stage: Stage, cost: stage_costs.Cost | None, count: float | None) -> Stage:

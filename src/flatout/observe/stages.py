@@ -18,6 +18,7 @@ RANDOM = (
     "ParameterizedTruncated",
     "StatefulUniform",
     "StatefulRandom",
+    "SampleDistortedBoundingBox",
 )
 PYTHON = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 TABLE = ("LookupTable", "HashTable")
@@ -41,17 +42,22 @@ def plain(dataset: Any) -> Any:
     return dataset
 
 
-def chain(dataset: Any, depth: int = 0) -> Iterator[tuple[Any, int]]:
-    """The stages from the last to the first; where a stage has several inputs, each branch follows."""
-    steps = 0
-    while dataset is not None and steps < MOST_STAGES:
-        dataset = plain(dataset)
-        yield dataset, depth
-        inputs = dataset._inputs()
+def chain(dataset: Any) -> Iterator[tuple[Any, int]]:
+    """The stages from the last to the first; where a stage has several inputs, each branch follows. A stage that
+    several branches have in common comes once, in the outermost of them."""
+    return _branch(dataset, 0, set())
+
+
+def _branch(dataset: Any, depth: int, seen: set[int]) -> Iterator[tuple[Any, int]]:
+    line: list[tuple[Any, Any]] = []
+    while dataset is not None and len(line) < MOST_STAGES and id(dataset := plain(dataset)) not in seen:
+        seen.add(id(dataset))
+        line.append((dataset, dataset._inputs()))
+        dataset = line[-1][1][0] if line[-1][1] else None
+    for stage, inputs in line:
+        yield stage, depth
         for other in inputs[1:]:
-            yield from chain(other, depth + 1)
-        dataset = inputs[0] if inputs else None
-        steps += 1
+            yield from _branch(other, depth + 1, seen)
 
 
 def kind(dataset: Any) -> str:
@@ -102,16 +108,17 @@ def ops_of(function: Any) -> dict[str, int]:
 
 def state_of(function: Any, counts: dict[str, int] | None = None) -> State | None:
     """What keeps state in a stage's function: python, random, lookup table, variable, print or resource."""
-    counts = ops_of(function) if counts is None else counts
+    found = _named_states(ops_of(function) if counts is None else counts)
+    return found[0] if found else "resource" if _holds_resource(function) else None
 
-    def any_of(marks: tuple[str, ...]) -> bool:
-        return any(op.startswith(marks) and not op.startswith("Stateless") for op in counts)
 
-    for name, marks in STATES.items():
-        if any_of(marks):
-            return name
-    captured = [str(tensor.dtype.name) for tensor in getattr(function.function, "captured_inputs", ())]
-    return "resource" if "resource" in captured else None
+def _named_states(counts: dict[str, int]) -> list[State]:
+    ops = [op for op in counts if not op.startswith("Stateless")]
+    return [name for name, marks in STATES.items() if any(op.startswith(marks) for op in ops)]
+
+
+def _holds_resource(function: Any) -> bool:
+    return any(tensor.dtype.name == "resource" for tensor in getattr(function.function, "captured_inputs", ()))
 
 
 def states(dataset: Any) -> list[State]:
@@ -120,6 +127,20 @@ def states(dataset: Any) -> list[State]:
     if known is None:  # graphs may be large, and every lever asks
         found = (state_of(function) for function in dataset._functions())
         known = dataset._flatout_states = [state for state in found if state is not None]
+    return known
+
+
+def every_state(dataset: Any) -> list[State]:
+    """All state that the functions of one stage keep: what is called Python code may read a variable as well."""
+    known: list[State] | None = getattr(dataset, "_flatout_every_state", None)
+    if known is None:
+        found: dict[State, None] = {}
+        for function in dataset._functions():
+            named = _named_states(ops_of(function))
+            found |= dict.fromkeys(named)
+            if _holds_resource(function) and not {"lookup table", "variable"} & set(named):
+                found["resource"] = None
+        known = dataset._flatout_every_state = list(found)
     return known
 
 

@@ -57,9 +57,15 @@ def caches(function: Any) -> tuple[Any, ...]:
 
 def kept(function: Any) -> int:
     """How many traces it has."""
-    return sum(len(cache) if hasattr(cache, "__len__") else len(cache.values()) for cache in caches(function))
+    return sum(map(kept_in, caches(function)))
+
+
+def kept_in(cache: Any) -> int:
+    """How many traces are in a cache."""
+    return len(cache) if hasattr(cache, "__len__") else len(cache.values())
 
 
 def any_in(function: Any, known: Mapping[int, Any]) -> Any:
-    """What is known of it by the identity of a cache; None where nothing is."""
-    return next((known[id(cache)] for cache in caches(function) if id(cache) in known), None)
+    """What is known of it by the identity of a cache; None where nothing is. Nothing is known of an empty cache: the
+    identity was that of another one, which is gone."""
+    return next((known[id(cache)] for cache in caches(function) if id(cache) in known and kept_in(cache)), None)

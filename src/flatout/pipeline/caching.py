@@ -41,7 +41,7 @@ def hindrance(stage: Any) -> str | None:
         return "the elements differ each time"
     if stages.draws(stage):
         return "its function keeps state (random)"
-    for state in stages.states(stage):
+    for state in stages.every_state(stage):
         if state not in HARMLESS:
             return f"its function keeps state ({state})"
     return None

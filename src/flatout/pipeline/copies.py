@@ -84,13 +84,17 @@ def limited(dataset: Any, count: int) -> Any:
 
 def record_stages(dataset: Any) -> list[Any]:
     """The last of the reading stages at the head of each branch."""
-    stage = stages.plain(dataset)
-    found = [item for before in recipes.upstream(stage) for item in record_stages(before)]
-    if not found:
-        return [stage]
-    if len(recipes.upstream(stage)) == 1 and stages.kind(stage) in READERS and found == [recipes.upstream(stage)[0]]:
-        return [stage]
-    return found
+    known: dict[int, list[Any]] = {}
+
+    def found(stage: Any) -> list[Any]:
+        if id(stage) not in known:
+            inputs = recipes.upstream(stage)
+            heads = list({id(head): head for before in inputs for head in found(before)}.values())
+            reads = len(inputs) == 1 and stages.kind(stage) in READERS and heads == inputs
+            known[id(stage)] = [stage] if reads or not heads else heads
+        return known[id(stage)]
+
+    return found(stages.plain(dataset))
 
 
 def unshuffled(dataset: Any, seeded: bool = False) -> Any:

@@ -7,6 +7,7 @@ pickled, and ends with the epoch or when its iterator is dropped.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
@@ -50,8 +51,8 @@ def chunks(generator: Callable[[], Iterator[Any]], flatten: Callable[[Any], Arra
 
 
 def _work(generator: Callable[[], Iterator[Any]], flatten: Callable[[Any], Arrays], sending: Connection) -> None:
+    rows: list[Arrays] = []
     try:
-        rows: list[Arrays] = []
         began = time.monotonic()
         for element in generator():
             row = flatten(element)
@@ -68,6 +69,9 @@ def _work(generator: Callable[[], Iterator[Any]], flatten: Callable[[Any], Array
     except BrokenPipeError:
         pass  # the iterator was given up
     except Exception as error:
+        with contextlib.suppress(Exception):
+            if rows:  # what the generator gave before is not lost
+                sending.send(("chunk", _stacked(rows)))
         try:
             sending.send(("error", error))
         except Exception:

@@ -109,16 +109,25 @@ def main_line(dataset: Any) -> Iterator[Any]:
 
 
 def rebuild(dataset: Any, change: Change) -> Any:
-    """The dataset with the change made; the very same object where nothing was changed."""
-    dataset = stages.plain(dataset)
-    replaced = change(dataset)
-    if replaced is not None:
-        return replaced
-    inputs = upstream(dataset)
-    rebuilt = {id(before): rebuild(before, change) for before in inputs}
-    if all(rebuilt[id(before)] is before for before in inputs):
-        return dataset
-    return replay(dataset, rebuilt)
+    """The dataset with the change made; the very same object where nothing was changed. A stage that several branches
+    have in common is made again once."""
+    done: dict[int, Any] = {}
+
+    def rebuilt(stage: Any) -> Any:
+        if id(stage) not in done:
+            done[id(stage)] = made(stage)
+        return done[id(stage)]
+
+    def made(stage: Any) -> Any:
+        replaced = change(stage)
+        if replaced is not None:
+            return replaced
+        inputs = {id(before): rebuilt(before) for before in upstream(stage)}
+        if all(inputs[id(before)] is before for before in upstream(stage)):
+            return stage
+        return replay(stage, inputs)
+
+    return rebuilt(stages.plain(dataset))
 
 
 def exchange(before: Any, after: Any) -> Change:

@@ -37,6 +37,8 @@ KEPT = {"Cache", "Snapshot"}
 """Stages that keep what they were given: they are not made again, as they would keep it twice, or in a user's file."""
 GATHER = {"Interleave", "ParallelInterleave", "FlatMap", "TFRecord", "TextLine", "FixedLengthRecord", "Unbatch"}
 """Stages that may give any number of elements for one."""
+UNEVEN = {"Filter", "Window", "RaggedBatch", "GroupByWindow", "Rebatch"}
+"""Stages that take any number of elements for one."""
 
 PASS_SECONDS = 0.12
 """How long one pass over a sample should take."""
@@ -119,7 +121,7 @@ class Costs:
         if inputs and stages.kind(stage) in PASSED_THROUGH | KEPT:
             base = inputs[0]
             read = _per_element(base) if stages.kind(stage) in KEPT else 0.0
-            self._costs[id(stage)] = Cost(read, read, read, read, 1.0, base.bytes, base.count, 0)
+            self._costs[id(stage)] = Cost(read, read, read, read, _expected(stage), base.bytes, base.count, 0)
             return base
         try:
             alone, base_line = _alone(stage, inputs)
@@ -157,7 +159,7 @@ class Costs:
         """Elements out for each element in, counted where the stage alone does not tell."""
         if not inputs:
             return 1.0
-        if stages.kind(stage) not in GATHER | {"Filter", "Window", "RaggedBatch"}:
+        if stages.kind(stage) not in GATHER | UNEVEN:
             return _expected(stage)
         once = recipes.replay_once(stage, _swap(stage, [held.dataset for held in inputs]), _serially(stage))
         given, until = 0, time.perf_counter() + self.limits.seconds
@@ -235,6 +237,9 @@ def plainly(dataset: Any) -> Any:
 
 
 def _expected(stage: Any) -> float:
+    """Elements out for each element in, as the stage was written."""
+    if stages.kind(stage) == "Shard":
+        return 1.0 / max(stages.setting(stage, "_num_shards") or 1, 1)
     size = stages.setting(stage, "_batch_size") if "Batch" in stages.kind(stage) else None
     return 1.0 / size if isinstance(size, int) and size > 0 else 1.0
 

@@ -140,7 +140,7 @@ def _first_batches(late: LateBatch, again: bool) -> list[Any]:
         return None
 
     for stage, _ in stages.chain(late.source):
-        touched = [state for state in stages.states(stage) if state not in UNTOUCHED]
+        touched = [state for state in stages.every_state(stage) if state not in UNTOUCHED]
         if touched and not again:
             raise Unlike(f"{stages.location(stage)} ({touched[0]}) would have to run once more to compare")
     upstream = recipes.rebuild(late.source, aside)

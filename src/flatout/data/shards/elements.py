@@ -35,11 +35,16 @@ class Layout:
         """One element as the values that a shard stores."""
         found: dict[str, Value] = {}
         for number, tensor in enumerate(_parts(element)):
-            array = tensor.numpy()
+            array = _as_array(tensor.numpy())
             one = self._features[number]
             if number in self._unknown_rank:
                 one = self._with_rank(number, array.ndim)
-            found.update(tensors.stored(one, _as_array(array)))
+            elif array.ndim != len(one.shape):
+                raise DataUnusable(
+                    f"{one.name} has {len(one.shape)} dimensions in the first element and {array.ndim} in another, "
+                    "which the reader could not restore. Map it to tensors of one rank first."
+                )
+            found.update(tensors.stored(one, array))
         return found
 
     def _with_rank(self, number: int, rank: int) -> Feature:

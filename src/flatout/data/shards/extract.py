@@ -31,14 +31,20 @@ class Part:
     format: str
     compression: str
     bytes: int
+    count: int
+    """How many elements were written to it."""
     destination: Path
     content: str
     array: Feature | None = None
 
     def elements(self) -> Iterator[example.Decoded]:
         try:
+            found = 0
             for record in formats.read(self.path, self.format, self.compression):
                 yield example.decode(record)
+                found += 1
+            if found != self.count:  # a file that was cut between two records has no damage of its own
+                raise Damaged(f"{self.path} has {found:,} elements; {self.count:,} were written.")
         except (OSError, Damaged, WireError) as error:
             raise ShardsUnusable(f"{error} Its elements cannot be restored; convert the source again.") from None
 
@@ -75,7 +81,16 @@ def _extract(schema: Schema, directory: Path, destination: Path, processes: int 
     content = schema.layout.get("text") or schema.layout.get("content") or ""
     array = next((one for one in schema.features if one.name == content and one.stored == "raw"), None)
     parts = [
-        Part(directory / one.file, schema.format, schema.compression, one.bytes, destination, content, array)
+        Part(
+            directory / one.file,
+            schema.format,
+            schema.compression,
+            one.bytes,
+            one.elements,
+            destination,
+            content,
+            array,
+        )
         for one in schema.shards
     ]
     if schema.source in ("csv", "json"):

@@ -32,7 +32,7 @@ def convert(target: str, directory: Path, request: ConvertRequest, runner: str |
     name = plan.set_name(request.name, target)
     destination = Destination(directory, name)
     cap = request.shard_size or plan.SHARD_BYTES
-    fingerprint = hashlib.sha256(repr((target, name, suffix, cap)).encode()).hexdigest()
+    fingerprint = _fingerprint(target, name, suffix, cap)
     with explain_write_errors(destination), destination.lock():
         if destination.begin(fingerprint, request.force):
             destination.remove_working_directory()
@@ -50,6 +50,15 @@ def convert(target: str, directory: Path, request: ConvertRequest, runner: str |
         complete = _rename_shards(done, destination, name, suffix, request, fingerprint)
         destination.finish(complete, reader.write(complete))
     return Outcome(complete, destination.schema, progress.seconds)
+
+
+def _fingerprint(target: str, name: str, suffix: str, cap: int) -> str:
+    """Changes with the file of the function, where the target names one. What it reads is not known."""
+    digest = hashlib.sha256(repr((target, name, suffix, cap)).encode())
+    file = Path(target.rpartition(":")[0])
+    if file.suffix == ".py" and file.is_file():
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def _check_options(request: ConvertRequest, runner: str | None) -> None:

@@ -13,7 +13,7 @@ from flatout.observe.private_names import Wrap, patch
 from flatout.observe.probes.steps_of_loops import descends, mark_graphs
 from flatout.observe.spans import Key
 from flatout.observe.ticks import CALL, KERAS, TRACE
-from flatout.observe.traced import Asked, any_in, asked
+from flatout.observe.traced import Asked, any_in, asked, kept_in
 from flatout.source import users_code
 
 MOST_TRACES = 3000
@@ -291,6 +291,8 @@ def _traced(
     elapsed: float,
     outermost: bool,
 ) -> None:
+    if trace.cache is not None and not kept_in(trace.cache):  # new: what is known under its identity was another's
+        functions.trains.pop(id(trace.cache), None)
     if trace.cache is not None and (getattr(trace.graph, "_flatout_trains", False) or descends(trace.graph)):
         counter = getattr(trace.graph, "_flatout_counter", None)
         functions.trains[id(trace.cache)] = (counter is not None, counter)

@@ -10,7 +10,7 @@ import contextlib
 import functools
 from collections.abc import Callable
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import SUMMARIES, Missing, patch, wrapped
@@ -188,7 +188,7 @@ def _time_hooks(spans: Spans, callback: Any) -> None:
         function = getattr(callback, "__dict__", {}).get(hook)
         if callable(function) and not hasattr(function, "_flatout_timed"):
             key = Key(kind, f"{type(callback).__name__}.{hook}", *_place(function))
-            setattr(callback, hook, wrapped(function, _timed(spans, function, key)))
+            setattr(callback, hook, wrapped(function, _OfObject(function, _timed(spans, function, key))))
 
 
 class _Timing:
@@ -203,6 +203,22 @@ class _Timing:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()
+
+
+class _OfObject:
+    """A timed function that is kept in an object. A copy or a pickle of the object has the function itself: a function
+    of a module is pickled by its name, under which pickle would not find a timed one."""
+
+    def __init__(self, function: Callable[..., Any], timed: Callable[..., Any]) -> None:
+        self.__dict__.update(timed.__dict__)
+        self._function = function
+        self._timed = timed
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._timed(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return cast, (None, self._function)  # of the standard library: flatout may not be there
 
 
 def _timed(spans: Spans, function: Callable[..., Any], key: Key) -> Callable[..., Any]:

@@ -10,9 +10,11 @@ import numpy as np
 
 from flatout.data.shards.example import Value
 from flatout.data.shards.schema import Feature
+from flatout.data.shards.source import Corrupt
 from flatout.model.errors import DataUnusable
 
 EXACT_IN_FLOAT32 = 1 << 24
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 INTEGER, FLOAT, BOOL, TEXT, JSON = "integer", "float", "bool", "text", "json"
 
 
@@ -21,6 +23,7 @@ class Column:
     """The type of a column that fits all rows seen so far."""
 
     kind: str = ""
+    """Empty: no row has a value; with a shape, at least one has an empty list."""
     shape: tuple[int | None, ...] = ()
     missing: bool = False
     large: bool = False
@@ -31,7 +34,9 @@ class Column:
             return self
         missing, large = self.missing or other.missing, self.large or other.large
         if not self.kind or not other.kind:
-            known = self if self.kind else other
+            known, rest = (self, other) if self.kind or self.shape else (other, self)
+            if known.kind and rest.shape and not known.shape:
+                return Column(JSON, (), missing, large)  # an empty list among single values
             return replace(known, missing=missing, large=large)
         kinds = {self.kind, other.kind}
         kind = self.kind if len(kinds) == 1 else FLOAT if kinds == {INTEGER, FLOAT} else JSON
@@ -92,7 +97,7 @@ def _is_text(name: str) -> bool:
 def _without_missing(column: Column, mixed: str) -> Column:
     """The type that can hold missing values: NaN among numbers, empty text, an empty list."""
     if not column.kind:
-        return Column(TEXT, (), True)
+        return Column(mixed if column.shape else TEXT, (), True)
     if column.kind == JSON:
         return replace(column, kind=mixed, shape=())
     if not column.missing or column.kind in (TEXT, FLOAT):
@@ -129,12 +134,23 @@ def value_of(one: Feature, given: Any) -> Value:
     if one.shape:
         if one.stored == "bytes":
             return [str(item).encode(errors="surrogateescape") for item in _flat(given)]
-        return np.array(_flat(given), np.int64) if one.stored == "int64" else np.array(_flat(given), np.float32)
+        if one.stored == "int64":
+            return np.array(_flat(given), np.int64)
+        return np.array([_fitting(one, number) for number in _flat(given)], np.float32)
     if one.stored == "bytes":
         return str("" if given is None else given).encode(errors="surrogateescape")
     if one.stored == "float32":
-        return float("nan") if given is None else float(given)
+        return float("nan") if given is None else _fitting(one, given)
     return int(given)
+
+
+def _fitting(one: Feature, given: Any) -> float:
+    """A number that float32 rounds at most. A larger one would become infinite."""
+    number = float(given)
+    if abs(number) > LARGEST_FLOAT32 and "inf" not in str(given).lower():
+        kept = "" if one.shape else "; --float64 keeps it"
+        raise Corrupt(f"{str(given)[:40]} in {one.name!r} is larger than any number of the type float32{kept}")
+    return number
 
 
 def _flat(value: Any) -> list[Any]:

@@ -25,6 +25,7 @@ OVERHEAD = 40
 """An upper limit of the bytes that a column needs besides its name and its text."""
 
 _INTEGER = re.compile(r"-?[1-9]\d{0,18}|0")
+_WHOLE = re.compile(r"[+-]?\d+")
 _FLOAT = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _NOT_A_NUMBER = columns.Column(columns.JSON)
 _MISSING = columns.Column(missing=True)
@@ -148,4 +149,6 @@ def _type_of(text: str) -> columns.Column:
     if _INTEGER.fullmatch(text):
         size = abs(int(text))
         return _NOT_A_NUMBER if size >= 1 << 63 else _SMALL if size <= columns.EXACT_IN_FLOAT32 else _LARGE
+    if _WHOLE.fullmatch(text) and (len(text) > 20 or abs(int(text)) > columns.EXACT_IN_FLOAT32):
+        return _NOT_A_NUMBER  # with a plus, or beyond an int64: a telephone number or a key, which a float would round
     return _DECIMAL if _FLOAT.fullmatch(text) else _NOT_A_NUMBER

@@ -9,6 +9,7 @@ import collections
 import dataclasses
 import hashlib
 import os
+import stat
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,10 +95,15 @@ def _walk(root: str, below: str, above: frozenset[tuple[int, int]]) -> Iterator[
             if entry.name.startswith("."):
                 continue
             name = f"{below}/{entry.name}" if below else entry.name
-            if entry.is_dir():
+            try:
+                status = entry.stat()
+            except OSError:  # a link to nothing: reading it will say so
+                yield name, entry.stat(follow_symlinks=False)
+                continue
+            if stat.S_ISDIR(status.st_mode):
                 yield from _walk(root, name, above)
-            elif entry.is_file():
-                yield name, entry.stat()
+            elif stat.S_ISREG(status.st_mode):
+                yield name, status
 
 
 @dataclass(frozen=True)

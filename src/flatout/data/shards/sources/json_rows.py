@@ -78,10 +78,10 @@ def parsed(data: bytes) -> Mapping[str, Any]:
 def flattened(row: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in row.items():
-        if isinstance(value, dict) and value:
-            flat.update(flattened(value, f"{above}{key}/"))
-        else:
-            flat[above + key] = value
+        inner = flattened(value, f"{above}{key}/") if isinstance(value, dict) and value else {above + key: value}
+        if twice := flat.keys() & inner.keys():
+            raise Corrupt(f"two of its values have the name {min(twice)!r}")
+        flat |= inner
     return flat
 
 
@@ -135,7 +135,7 @@ def type_of(value: Any) -> columns.Column:
 
 def _list(value: list[Any]) -> columns.Column:
     if not value:
-        return columns.Column(missing=True)
+        return columns.Column(shape=(0,), missing=True)
     items = {type_of(item) for item in value}
     result = columns.Column()
     for item in sorted(items, key=repr):

@@ -121,11 +121,10 @@ def index_rows(paths: Sequence[Path], header: bool, delimiter: str = "") -> RowI
     for path in paths:
         starts, ends = _whole(path) if path.suffix.lower() == ".json" else _lines(path, delimiter)
         if header and len(starts):
-            with open(path, "rb") as stream:
-                headers.append(stream.read(int(ends[0])).decode("latin-1"))
+            headers.append(_beginning(path, int(ends[0])))
             starts, ends = starts[1:], ends[1:]
         else:
-            headers.append("")
+            headers.append(_beginning(path, int(starts[0])) if len(starts) else "")
         parts.append((starts, ends - starts))
     counts = [len(starts) for starts, _ in parts]
     if not sum(counts):
@@ -142,6 +141,12 @@ def index_rows(paths: Sequence[Path], header: bool, delimiter: str = "") -> RowI
         start=np.concatenate([starts for starts, _ in parts]),
         length=np.concatenate([lengths for _, lengths in parts]),
     )
+
+
+def _beginning(path: Path, end: int) -> str:
+    """The names of the columns, or empty lines."""
+    with open(path, "rb") as stream:
+        return stream.read(end).decode("latin-1")
 
 
 def _whole(path: Path) -> tuple[Numbers, Numbers]:

@@ -13,6 +13,7 @@ from flatout.observe.observer import Observer, Probe
 from flatout.observe.private_names import Missing, Wrap, patch
 from flatout.observe.ticks import KERAS, TRACE
 from flatout.trial.child.values.kept import Values
+from flatout.trial.child.values.leaves import leaves
 from flatout.trial.child.values.tapes import tapes
 
 
@@ -351,13 +352,12 @@ def _keep_session(values: Values, session: Any, run: Any) -> None:
 
 def _keep_fetched(values: Values, fetches: Any, results: Any) -> None:
     import numpy as np
-    from tensorflow.python.util import nest
 
-    name = f"run {','.join(str(getattr(one, 'name', one))[:40] for one in nest.flatten(fetches))[:120]}"
+    name = f"run {','.join(str(getattr(one, 'name', one))[:40] for one in leaves(fetches))[:120]}"
     call = values.count_call(name)
     if call is None:
         return
-    for index, value in enumerate(nest.flatten(results)):
+    for index, value in enumerate(leaves(results)):
         if isinstance(value, (np.floating, np.ndarray)) and np.issubdtype(value.dtype, np.floating):
             if np.ndim(value) == 0:
                 values.keep_scalar(f"{name}[{index}]", call, value)

@@ -12,6 +12,7 @@ from typing import Any
 
 from flatout.trial.child.values import file, weights
 from flatout.trial.child.values.digests import Digest
+from flatout.trial.child.values.leaves import leaves
 from flatout.trial.child.values.targets import Targets
 
 SNAPSHOTS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -191,9 +192,7 @@ class Values:
 
     def keep_results(self, name: str, results: Any, call: int) -> None:
         """Keep what a call returned."""
-        from tensorflow.python.util import nest
-
-        for index, value in enumerate(nest.flatten(results)):
+        for index, value in enumerate(leaves(results)):
             if _is_floating(value):
                 if len(value.shape) == 0:
                     self.keep_scalar(f"{name}[{index}]", call, value)

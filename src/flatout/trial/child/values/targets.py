@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Any
 
+from flatout.trial.child.values.leaves import leaves
 from flatout.trial.child.values.tapes import tapes
 
 SIZE = 512
@@ -31,7 +32,6 @@ class Targets:
         from tensorflow.python.distribute import distribute_lib
         from tensorflow.python.eager import context
         from tensorflow.python.framework import func_graph, ops
-        from tensorflow.python.util import nest
 
         graph = ops.get_default_graph()
         eager = context.executing_eagerly()
@@ -39,7 +39,7 @@ class Targets:
             return  # of TF1: what its sessions fetch is kept
         if distribute_lib.has_strategy() or (not eager and "loop_body" in graph.get_name_scope()):
             return  # several replicas, or a loop that TensorFlow turns into one batch: neither has an order
-        tensors = [one for one in nest.flatten(target) if getattr(getattr(one, "dtype", None), "is_floating", False)]
+        tensors = [one for one in leaves(target) if getattr(getattr(one, "dtype", None), "is_floating", False)]
         if tensors:
             self._make()
             with tapes().stop_recording():
