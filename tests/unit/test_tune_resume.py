@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from flatout.model.case import Trial
 from flatout.tune import identity, session
 from flatout.tune.journal import Journal, changes_since
 
@@ -53,6 +54,14 @@ def test_a_file_that_is_gone_and_other_versions_are_named(begun: Path, monkeypat
     assert "helper.py is gone" in told
     assert "is now 9.9" in told
     assert "tensorflow" in told
+
+
+def test_a_line_that_was_cut_off_takes_no_later_one_along(tmp_path: Path) -> None:
+    """The coordinator was killed while it wrote; what is finished after `--resume` is on a line of its own."""
+    (tmp_path / "journal.jsonl").write_text('{"begin": {"command": ["train.py"]}}\n{"trial": {"stage": "sin')
+    trial = Trial(("cache",), "won", stage="single")
+    Journal(tmp_path).keep(trial)
+    assert Journal(tmp_path).known("single", ("cache",)) == trial
 
 
 def test_other_arguments_are_another_tune(begun: Path) -> None:

@@ -49,10 +49,18 @@ class Journal:
         return self.trials.get((stage, tuple(levers)))
 
     def _write(self, row: dict[str, Any]) -> None:
-        with open(self.path, "a", encoding="utf-8", opener=permissions.private) as stream:
-            stream.write(json.dumps(row) + "\n")
+        with open(self.path, "ab", opener=permissions.private) as stream:
+            text = json.dumps(row) + "\n"
+            stream.write(("\n" + text if self._is_cut_off() else text).encode("ascii"))
             stream.flush()
             os.fsync(stream.fileno())
+
+    def _is_cut_off(self) -> bool:
+        """Whether the last line has no end, after a kill or on a full disk. The next row would be lost with it."""
+        with open(self.path, "rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(size - 1, 0))
+            return stream.read(1) not in (b"", b"\n")
 
     def _read(self) -> None:
         for row in rows(self.path):
