@@ -41,6 +41,12 @@ for step in range(1000):
         raise ValueError("no luck")
     if step == 30 and how == "leaves":
         sys.exit(3)
+    if step == 30 and how == "dies":
+        left = os.fork()
+        if left:
+            print(left, flush=True)
+            os.kill(os.getpid(), 9)
+        time.sleep(600)
     observer.ticks.tick(stream, began, time.perf_counter())
 """
 
@@ -110,6 +116,20 @@ def test_how_a_forked_trial_ends_is_known(how, code, words, fork_servers, watchd
         assert "fork_server" not in traceback
         assert "patched_main" not in traceback
     child.end()
+
+
+def test_the_end_of_a_program_is_seen_while_a_process_lives_that_it_has_forked(fork_servers, watchdog, program):
+    """It has a copy of the pipe on which the program answers. Nobody would wait for the end of a week (`--prove`)."""
+    child = child_of(fork_servers, watchdog, program, "dies")
+    child.warm(30)
+    with pytest.raises(Ended, match="the program failed"):  # noqa: PT012
+        for _ in range(100):
+            child.go(10)
+            child.block(10)
+    left = int((program.parent / "trial" / "output.txt").read_text().splitlines()[1])
+    assert _lives(left)
+    child.end()
+    assert not _lives(left)
 
 
 def test_changed_sources_run_in_a_forked_trial(tmp_path, fork_servers, watchdog, program):
