@@ -207,6 +207,23 @@ def test_archives_databases_logs_and_temporary_files(run) -> None:
     """)
 
 
+def test_processes_that_the_program_forks_see_what_each_other_writes(run) -> None:
+    """In directories that nobody has written to before, all at once."""
+    run("""
+        import multiprocessing, os
+        def write(number):
+            open(f"data/deep/{number}.txt", "w").write(str(number))
+            open(f"data/{number}.txt", "w").write(str(number))
+            if number == 7: os.remove("data/a.txt")
+        with multiprocessing.get_context("fork").Pool(4) as pool: pool.map(write, range(8), 1)
+        assert [open(f"data/deep/{number}.txt").read() for number in range(8)] == list("01234567")
+        assert len(os.listdir("data/deep")) == 9 and len(os.listdir("data")) == 9
+        assert not os.path.exists("data/a.txt")
+        open("data/deep/b.txt", "a").write("+")
+        assert open("data/deep/b.txt").read() == "b+"
+    """)
+
+
 def test_a_module_that_the_program_has_written_can_be_imported(run) -> None:
     run("""
         import importlib, os, sys

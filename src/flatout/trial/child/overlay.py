@@ -9,13 +9,14 @@ link. Real files that appear later are still visible to Python, unless the trial
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
 import stat
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 
@@ -40,30 +41,60 @@ class Unguarded:
         self._guard.on = self._before
 
 
-class Kept(set[str]):
-    """A set of paths that is written down as it changes, so that a second Python of the same trial begins with it."""
+class Log:
+    """A file with the changes of sets of paths. Each process of the trial begins with what it says, and those that
+    the program forks follow each other by it."""
 
-    def __init__(self, name: str, log: str) -> None:
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.sets: dict[str, Kept] = {}
+        self._read_to = 0
+
+    def write(self, name: str, sign: str, path: object) -> None:
+        with contextlib.suppress(OSError), open(self.path, "a", encoding="ascii") as stream:
+            stream.write(json.dumps([name, sign, path]) + "\n")
+
+    def catch_up(self) -> bool:
+        """Take over what was written since the last time, by this process too. Whether there was anything."""
+        with contextlib.suppress(OSError):
+            if os.stat(self.path).st_size == self._read_to:
+                return False
+            with open(self.path, "rb") as stream:
+                stream.seek(self._read_to)
+                text = stream.read()
+            text = text[: text.rfind(b"\n") + 1]  # another process may be in the middle of a line
+            self._read_to += len(text)
+            last = {(name, path): sign for name, sign, path in map(json.loads, text.splitlines())}
+            for (name, path), sign in last.items():
+                self.sets[name].take(sign, path)
+            return True
+        return False
+
+
+class Kept(set[str]):
+    """A set of paths whose changes are written down."""
+
+    def __init__(self, name: str, log: Log) -> None:
         super().__init__()
         self._name, self._log = name, log
-        with contextlib.suppress(OSError), open(log, encoding="utf-8", errors="surrogateescape") as stream:
-            for kind, sign, path in map(json.loads, stream):
-                if kind == name:
-                    super().add(path) if sign == "+" else super().discard(path)
+        log.sets[name] = self
 
     def add(self, path: str) -> None:
         if path not in self:
             super().add(path)
-            self._write("+", path)
+            self._log.write(self._name, "+", path)
 
     def discard(self, path: object) -> None:
         if path in self:
             super().discard(path)
-            self._write("-", path)
+            self._log.write(self._name, "-", path)
 
-    def _write(self, sign: str, path: object) -> None:
-        with contextlib.suppress(OSError), open(self._log, "a", encoding="ascii") as stream:
-            stream.write(json.dumps([self._name, sign, path]) + "\n")
+    def take(self, sign: str, path: str) -> None:
+        """A change that is written down already."""
+        if sign == "+":
+            super().add(path)
+        else:
+            super().discard(path)
 
 
 class Overlay:
@@ -75,7 +106,7 @@ class Overlay:
         self.directory = os.path.realpath(directory)
         self.files = os.path.join(self.directory, "files")
         self.moves = moves
-        log = os.path.join(self.directory, "overlay.jsonl")
+        self.log = log = Log(os.path.join(self.directory, "overlay.jsonl"))
         self.roots: Kept = Kept("root", log)
         """Topmost real directories, with a slash at the end, whose copy is looked up in their place."""
         self.deleted: Kept = Kept("deleted", log)
@@ -85,11 +116,44 @@ class Overlay:
         self.untouched: set[str] = set()
         """Directories whose entries are all real, until the next write: reading from them is to cost little."""
         self.rules = _rules(self.directory, also)
-        os.register_at_fork(after_in_child=self._forked)
+        self.shared = False
+        """Whether the program has forked: its processes write to the same copy."""
+        self._alone = 0
+        log.catch_up()
+        os.register_at_fork(after_in_parent=self._share, after_in_child=self._forked)
+
+    def _share(self) -> None:
+        self.shared = True
 
     def _forked(self) -> None:
         """In a forked child: wait for no lock that a thread of the parent held."""
         self.lock = threading.RLock()
+        self.shared = True
+        self._alone = 0
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Inside, no other thread changes the copy, and no other process of the program."""
+        with self.lock:
+            if not self.shared or self._alone:
+                yield
+                return
+            handle = os.open(self.log.path + ".lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                with contextlib.suppress(OSError):  # a file system without locks
+                    fcntl.lockf(handle, fcntl.LOCK_EX)  # it is the process's own: no child inherits it
+                self._alone += 1
+                self._catch_up()
+                yield
+            finally:
+                self._alone = 0
+                os.close(handle)
+
+    def _catch_up(self) -> None:
+        """Know what the other processes have written."""
+        with self.lock:
+            if self.log.catch_up():
+                self.untouched.clear()
 
     def unguarded(self) -> Unguarded:
         return Unguarded(self.guard)
@@ -130,7 +194,8 @@ class Overlay:
         return path
 
     def covered(self, real: str) -> bool:
-        return any(real.startswith(root) or real == root[:-1] for root in self.roots)
+        roots = tuple(self.roots)  # another thread may add one meanwhile
+        return any(real.startswith(root) or real == root[:-1] for root in roots)
 
     def links_out(self, target: str) -> bool:
         """Whether an entry of the copy only stands for a real one."""
@@ -140,6 +205,8 @@ class Overlay:
 
     def read(self, path: Any, follow: bool = True) -> Any:
         """Where to read what the program calls `path`."""
+        if self.shared and not self._alone:
+            self._catch_up()
         if not self.roots:
             return path
         real = self.locate(path, follow)
@@ -199,7 +266,7 @@ class Overlay:
         real = self.locate(path, follow)
         if real is None or self.direct(real):
             return path
-        with self.lock:
+        with self.alone():
             self.untouched.clear()
             parent = os.path.dirname(real)
             while tree and parent != "/" and not os.path.isdir(self.read(parent)):
