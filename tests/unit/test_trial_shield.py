@@ -178,6 +178,10 @@ def test_a_real_file_is_changed_through_none_of_its_names(run) -> None:
         home = os.open("data", os.O_RDONLY)
         fd = os.open("a.txt", os.O_WRONLY | os.O_TRUNC, dir_fd=home); os.write(fd, b"fd"); os.close(fd)
         assert open("data/a.txt").read() == "fd"
+        opener = lambda path, flags: os.open(path, flags, dir_fd=home)
+        with open("opened.txt", "w", opener=opener) as stream: stream.write("o")
+        assert open("data/opened.txt").read() == open("opened.txt", opener=opener).read() == "o"
+        assert not os.path.exists("opened.txt")
         os.unlink("a.txt", dir_fd=home)
         assert not os.path.exists("data/a.txt")
         open("data/../notes.txt", "w").write("dots")

@@ -121,6 +121,10 @@ def _opening(overlay: Overlay) -> dict[Any, Any]:
     def open(file: Any, mode: Any = "r", *args: Any, **keywords: Any) -> Any:
         if overlay.guard.on or isinstance(file, int) or not isinstance(mode, str):
             return plain_open(file, mode, *args, **keywords)
+        opener = args[5] if len(args) > 5 else keywords.pop("opener", None)
+        if opener is not None:
+            with overlay.unguarded():
+                return plain_open(file, mode, *args[:5], **keywords, opener=_redirected_opener(overlay, opener))
         with overlay.unguarded():
             target = overlay.read(file) if set("wax+").isdisjoint(mode) else overlay.write(file, **how(mode))
         stream = plain_open(target, mode, *args, **keywords)
@@ -144,6 +148,19 @@ def _opening(overlay: Overlay) -> dict[Any, Any]:
         return plain_os_open(path, flags, mode)
 
     return {plain_open: open, plain_os_open: os_open}
+
+
+def _redirected_opener(overlay: Overlay, opener: Callable[[Any, int], int]) -> Callable[[Any, int], int]:
+    """It says itself which file is meant, by `os.open`: relative to a directory, for example."""
+
+    def opened(path: Any, flags: int) -> int:
+        before, overlay.guard.on = overlay.guard.on, False
+        try:
+            return opener(path, flags)
+        finally:
+            overlay.guard.on = before
+
+    return opened
 
 
 def how(mode: str) -> dict[str, bool]:
