@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -209,6 +210,24 @@ def test_archives_databases_logs_and_temporary_files(run) -> None:
         with tempfile.NamedTemporaryFile("w", dir=".") as f: f.write("x")
         open("/dev/null", "w").write("x")
     """)
+
+
+def test_what_a_database_has_written_last_is_in_its_copy(run, project: Path) -> None:
+    """In its write-ahead log, as somebody else has it open."""
+    base = sqlite3.connect(project / "base.db")
+    base.execute("pragma journal_mode=wal")
+    base.execute("create table t (x)")
+    base.execute("insert into t values (1)")
+    base.commit()
+    run("""
+        import sqlite3
+        base = sqlite3.connect("base.db")
+        assert base.execute("select x from t").fetchall() == [(1,)]
+        base.execute("insert into t values (2)"); base.commit()
+        assert sqlite3.connect("base.db").execute("select count(*) from t").fetchone() == (2,)
+    """)
+    assert base.execute("select x from t").fetchall() == [(1,)]
+    base.close()
 
 
 def test_processes_that_the_program_forks_see_what_each_other_writes(run) -> None:
