@@ -212,6 +212,42 @@ def test_archives_databases_logs_and_temporary_files(run) -> None:
     """)
 
 
+def test_links_lead_where_the_program_has_left_them(run) -> None:
+    """Its own ones, to wherever; and no longer where a real link led that it has replaced or removed."""
+    run("""
+        import os, pathlib
+        os.symlink("../notes.txt", "data/of-file")
+        assert os.readlink("data/of-file") == "../notes.txt" and open("data/of-file").read() == "real\\n"
+        open("data/of-file", "a").write("more")
+        assert open("notes.txt").read() == "real\\nmore"
+        os.symlink(os.path.abspath("data"), "of-data")
+        open("of-data/out.txt", "w").write("o")
+        assert open("data/out.txt").read() == open("of-data/out.txt").read() == "o"
+        os.mkdir("two"); open("two/x.txt", "w").write("2")
+        os.symlink("two", "elsewhere.new"); os.replace("elsewhere.new", "elsewhere")
+        assert open("elsewhere/x.txt").read() == "2" and not os.path.exists("elsewhere/a.txt")
+        open("elsewhere/y.txt", "w").write("y")
+        assert sorted(os.listdir("two")) == sorted(os.listdir("elsewhere")) == ["x.txt", "y.txt"]
+        os.unlink("elsewhere"); os.mkdir("elsewhere"); open("elsewhere/z.txt", "w").write("z")
+        assert os.listdir("elsewhere") == ["z.txt"] and not os.path.exists("two/z.txt")
+        os.mkdir("run"); os.mkdir("run/1"); open("run/1/x", "w").write("1"); os.symlink("1", "run/latest")
+        os.rename("run", "done"); os.chdir("data")
+        assert os.path.islink("../done/latest")
+        open("../done/latest/x", "a").write("2")
+        assert open("../done/1/x").read() == "12"
+    """)
+
+
+def test_a_real_link_is_renamed_as_a_link(run) -> None:
+    run("""
+        import os
+        os.rename("elsewhere", "data/old")
+        assert os.path.islink("data/old") and not os.path.lexists("elsewhere")
+        open("data/old/new.txt", "w").write("n")
+        assert open("data/new.txt").read() == "n" and open("data/old/a.txt").read() == "a"
+    """)
+
+
 def test_what_a_database_has_written_last_is_in_its_copy(run, project: Path) -> None:
     """In its write-ahead log, as somebody else has it open."""
     base = sqlite3.connect(project / "base.db")

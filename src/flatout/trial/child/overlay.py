@@ -16,8 +16,11 @@ import shutil
 import stat
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+MOST_LINKS = 40
+"""That are followed in one path, as in Linux."""
 
 
 class Guard(threading.local):
@@ -48,6 +51,8 @@ class Log:
     def __init__(self, path: str) -> None:
         self.path = path
         self.sets: dict[str, Kept] = {}
+        self.changed: Callable[[], None] = lambda: None
+        """Called after each change of a set."""
         self._read_to = 0
 
     def write(self, name: str, sign: str, path: object) -> None:
@@ -82,11 +87,13 @@ class Kept(set[str]):
     def add(self, path: str) -> None:
         if path not in self:
             super().add(path)
+            self._log.changed()
             self._log.write(self._name, "+", path)
 
     def discard(self, path: object) -> None:
         if path in self:
             super().discard(path)
+            self._log.changed()
             self._log.write(self._name, "-", path)
 
     def take(self, sign: str, path: str) -> None:
@@ -95,6 +102,7 @@ class Kept(set[str]):
             super().add(path)
         else:
             super().discard(path)
+        self._log.changed()
 
 
 class Overlay:
@@ -113,6 +121,8 @@ class Overlay:
         self.symlinks: Kept = Kept("symlink", log)
         """Links that the program itself made; all others in the copy stand for real entries."""
         self.parents: dict[str, str] = {}
+        """Directories without their links, as long as no link has changed."""
+        log.changed = self.parents.clear
         self.untouched: set[str] = set()
         """Directories whose entries are all real, until the next write: reading from them is to cost little."""
         self.rules = _rules(self.directory, also)
@@ -171,14 +181,57 @@ class Overlay:
         text = text.rstrip("/") or "/"
         directory, name = os.path.split(text)
         if name in ("", ".", ".."):
-            return os.path.realpath(text)
+            return self._real(text)
         parent = self.parents.get(directory)
         if parent is None:
             if len(self.parents) > 10_000:
                 self.parents.clear()
-            parent = self.parents[directory] = os.path.realpath(directory)
+            parent = self.parents[directory] = self._real(directory)
         found = os.path.join(parent, name)
-        return os.path.realpath(found) if follow and os.path.islink(found) else found
+        return self._real(found) if follow and self._link_at(found) is not None else found
+
+    def _real(self, path: str) -> str:
+        """Free of links, as the program has left them: its own ones count, and those that it has deleted do not."""
+        if not self.roots:
+            return os.path.realpath(path)
+        found, waiting, followed = "", path.split("/")[::-1], 0
+        while waiting:
+            name = waiting.pop()
+            if name == "..":
+                found = os.path.dirname(found).rstrip("/")
+            if name in ("", ".", ".."):
+                continue
+            step = f"{found}/{name}"
+            link = self._link_at(step) if followed < MOST_LINKS else None
+            if link is None:
+                found = step
+                continue
+            followed += 1
+            waiting += self.shown(link).split("/")[::-1]
+            found = "" if link.startswith("/") else found
+        return found or "/"
+
+    def _link_at(self, path: str) -> str | None:
+        """Where the link leads that the program sees under this name; None where it sees none."""
+        target = self.files + path
+        with contextlib.suppress(OSError):
+            if target in self.symlinks:
+                return os.readlink(target)
+            if self.roots and self.covered(path):
+                own = os.path.lexists(target) and not self.links_out(target)
+                if own or self.hidden(path):
+                    return None
+            return os.readlink(path)
+        return None
+
+    def _as_given(self, path: Any, real: str, follow: bool) -> Any:
+        """What the program calls `path` where that leads to `real` by itself, and not by links of the program alone."""
+        if not self.symlinks:
+            return path
+        text = os.path.join(os.getcwd(), self.shown(os.fsdecode(path_text(path) or path))).rstrip("/") or "/"
+        directory, name = os.path.split(text)
+        plain = os.path.realpath(text) if follow else os.path.join(os.path.realpath(directory), name)
+        return path if plain == real else _alike(path, real)
 
     def direct(self, real: str) -> bool:
         """Whether a trial writes there as it is; the longest rule decides."""
@@ -213,14 +266,12 @@ class Overlay:
         if real is None:
             return path
         parent = real.rpartition("/")[0] or "/"
-        if parent in self.untouched:
-            return path
-        if self.direct(real) or not self.covered(real):
-            return path
+        if parent in self.untouched or self.direct(real) or not self.covered(real):
+            return self._as_given(path, real, follow)
         with self.lock:
             if real + "/" not in self.roots and os.path.realpath(self.files + parent) == parent:
                 self.untouched.add(parent)
-                return path
+                return self._as_given(path, real, follow)
         target = self.files + real
         if os.path.lexists(target):
             return _alike(path, real if self.links_out(target) and os.readlink(target) == real else target)
@@ -264,8 +315,10 @@ class Overlay:
         missing.
         """
         real = self.locate(path, follow)
-        if real is None or self.direct(real):
+        if real is None:
             return path
+        if self.direct(real):
+            return self._as_given(path, real, follow)
         with self.alone():
             self.untouched.clear()
             parent = os.path.dirname(real)
@@ -323,7 +376,10 @@ class Overlay:
         """In place of its link, the thing itself."""
         source = os.readlink(target)
         os.unlink(target)
-        if os.path.isdir(source):
+        if os.path.islink(source):
+            os.symlink(os.readlink(source), target)
+            self.symlinks.add(target)
+        elif os.path.isdir(source):
             self.farm(source, target)
         elif os.path.exists(source):
             shutil.copy2(source, target)

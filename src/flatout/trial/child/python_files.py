@@ -220,7 +220,8 @@ def _moving(overlay: Overlay) -> dict[Any, Any]:
                 src = _beside(overlay, src, keywords, "src_dir_fd")
                 dst = _beside(overlay, dst, keywords, "dst_dir_fd")
                 before, after = source(overlay, src), overlay.write(dst, follow=False, keep=True)
-                if os.path.isdir(before) and after is not dst and overlay.links_out(os.fsdecode(after)):
+                is_directory = os.path.isdir(before) and not os.path.islink(before)
+                if is_directory and after is not dst and overlay.links_out(os.fsdecode(after)):
                     overlay.copy(os.fsdecode(after))
                 try:
                     original(before, after, *args, **keywords)
@@ -292,9 +293,11 @@ def moved(overlay: Overlay, before: Any, after: Any) -> None:
     before, after = os.fsdecode(before), os.fsdecode(after)
     if overlay.shown(before) != before:
         overlay.deleted.add(overlay.shown(before))
-    if before in overlay.symlinks:
-        overlay.symlinks.discard(before)
-        overlay.symlinks.add(after)
+    overlay.symlinks.discard(after)
+    for link in [one for one in overlay.symlinks if one == before or one.startswith(f"{before}/")]:
+        overlay.symlinks.discard(link)
+        overlay.symlinks.add(after + link[len(before) :])
+    overlay.parents.clear()
 
 
 def _looking_around(overlay: Overlay) -> dict[Any, Any]:
