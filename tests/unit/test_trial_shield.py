@@ -212,6 +212,21 @@ def test_archives_databases_logs_and_temporary_files(run) -> None:
     """)
 
 
+def test_a_real_file_is_changed_through_no_descriptor_either(run) -> None:
+    run("""
+        import os
+        with open("notes.txt") as stream:
+            os.fchmod(stream.fileno(), 0o600)
+            os.utime(stream.fileno(), (5, 5))
+        assert os.stat("notes.txt").st_mode & 0o777 == 0o600 and os.stat("notes.txt").st_mtime == 5
+        home = os.open("data", os.O_RDONLY)
+        os.chmod(home, 0o700); os.chown(home, os.getuid(), os.getgid())
+        with open("fresh.txt", "w") as stream:
+            os.fchmod(stream, 0o640)
+        assert os.stat("fresh.txt").st_mode & 0o777 == 0o640
+    """)
+
+
 def test_links_lead_where_the_program_has_left_them(run) -> None:
     """Its own ones, to wherever; and no longer where a real link led that it has replaced or removed."""
     run("""

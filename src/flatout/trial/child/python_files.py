@@ -55,6 +55,10 @@ def install(overlay: Overlay) -> None:
         redirect(name, lambda path, keywords: overlay.read(path, follows(keywords)))
     for name in CHANGES:
         redirect(name, lambda path, keywords: overlay.write(path, follows(keywords), own=True))
+        if hasattr(os, name):
+            wrappers[getattr(os, name)] = _changing(overlay, getattr(os, name), wrappers[getattr(os, name)])
+    for name, by_name in (("fchmod", "chmod"), ("fchown", "chown")):
+        wrappers[getattr(os, name)] = _changing(overlay, getattr(os, name), wrappers[getattr(os, by_name)])
     for name in MAKES:
         redirect(name, lambda path, keywords: overlay.write(path, keep=True))
     for name in ("lstat", "readlink"):
@@ -112,6 +116,33 @@ def _beside(overlay: Overlay, path: Any, keywords: dict[str, Any], key: str) -> 
     del keywords[key]
     base = overlay.shown(os.readlink(f"/proc/self/fd/{descriptor}"))
     return os.path.join(base, os.fsdecode(path))
+
+
+def _changing(overlay: Overlay, original: Any, by_name: Any) -> Any:
+    """A descriptor that is open for reading is one of the real file, and would be enough to change its mode or times:
+    its copy is changed instead."""
+
+    @functools.wraps(original)
+    def change(path: Any, *args: Any, **keywords: Any) -> Any:
+        if original.__name__ in ("fchmod", "fchown") and hasattr(path, "fileno"):
+            path = path.fileno()
+        if overlay.guard.on or not isinstance(path, int):
+            return by_name(path, *args, **keywords)
+        with overlay.unguarded():
+            name = _name_of(path)
+            users = name is not None and overlay.shown(name) == name and not overlay.direct(name)
+        return by_name(name, *args, **keywords) if users else original(path, *args, **keywords)
+
+    return change
+
+
+def _name_of(descriptor: int) -> str | None:
+    """Of the file that it is open on; None where that has no name, or no longer."""
+    try:
+        name = os.readlink(f"/proc/self/fd/{descriptor}")
+        return name if os.path.samestat(os.stat(name), os.fstat(descriptor)) else None
+    except OSError:
+        return None
 
 
 def _opening(overlay: Overlay) -> dict[Any, Any]:
