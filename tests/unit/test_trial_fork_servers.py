@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -212,6 +213,20 @@ def test_a_forked_trial_does_not_outlive_a_killed_coordinator(tmp_path, program)
     coordinator.kill()
     coordinator.wait()
     until(lambda: not any(map(_lives, pids)), 10)
+
+
+def test_a_child_whose_server_is_gone_has_ended_where_nobody_asks_for_its_end() -> None:
+    """The first process of a container often asks for none: what has ended stays as a zombie."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        server = ForkServer.__new__(ForkServer)
+        server.gone, server._exit_codes, server._lock = "it has ended", {}, threading.RLock()
+        assert server.wait_for(pid, 1.0) == -9
+    finally:
+        os.waitpid(pid, 0)
 
 
 def _lives(pid: int) -> bool:
