@@ -154,8 +154,9 @@ def _opening(overlay: Overlay) -> dict[Any, Any]:
             return plain_open(file, mode, *args, **keywords)
         opener = args[5] if len(args) > 5 else keywords.pop("opener", None)
         if opener is not None:
+            keywords["opener"] = _redirected_opener(overlay, opener)
             with overlay.unguarded():
-                return plain_open(file, mode, *args[:5], **keywords, opener=_redirected_opener(overlay, opener))
+                return plain_open(file, mode, *args[:5], **keywords)
         with overlay.unguarded():
             target = overlay.read(file) if set("wax+").isdisjoint(mode) else overlay.write(file, **how(mode))
         stream = plain_open(target, mode, *args, **keywords)
