@@ -97,6 +97,7 @@ def test_what_is_written_can_be_read_and_the_real_file_stays(run) -> None:
         except FileExistsError: pass
         assert os.path.getsize("fresh.txt") == 5 and os.path.isfile("fresh.txt")
         assert sorted(os.listdir()) == ["data", "elsewhere", "fresh.txt", "notes.txt"], os.listdir()
+        assert os.listdir(None) == os.listdir() == [entry.name for entry in os.scandir(None)]
         assert os.listdir(b".") and all(isinstance(name, bytes) for name in os.listdir(b"."))
         assert sorted(glob.glob("*.txt")) == ["fresh.txt", "notes.txt"]
         assert sorted(str(p) for p in pathlib.Path(".").rglob("*.txt")) == [

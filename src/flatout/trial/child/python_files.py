@@ -41,6 +41,8 @@ def install(overlay: Overlay) -> None:
         def call(path: Any = ".", *args: Any, **keywords: Any) -> Any:
             if overlay.guard.on or isinstance(path, int):
                 return original(path, *args, **keywords)
+            if path is None and name == "listdir":
+                path = "."
             with overlay.unguarded():
                 path = _beside(overlay, path, keywords, "dir_fd")
                 path = change(path, keywords)
@@ -351,6 +353,7 @@ def _looking_around(overlay: Overlay) -> dict[Any, Any]:
     def scandir(path: Any = ".") -> Any:
         if overlay.guard.on or isinstance(path, int):
             return plain_scandir(path)
+        path = "." if path is None else path
         with overlay.unguarded():
             target = overlay.read(path)
         if target is path or not os.fsdecode(target).startswith(overlay.files):
