@@ -119,6 +119,7 @@ FULL = Everything(1, 0.5, True, "a", (1, "x"), Inner(3), {"k": [1, None]}, Other
         ({"number": True}, "Everything.number: expected int, got true"),
         ({"number": 1.5}, "Everything.number: expected int, got 1.5"),
         ({"share": "half"}, "Everything.share: expected float"),
+        ({"share": 10**400}, "Everything.share: expected float, got 1000"),
         ({"flag": 1}, "Everything.flag: expected bool, got 1"),
         ({"mode": "c"}, "Everything.mode: expected 'a' or 'b', got \"c\""),
         ({"pair": [1]}, "Everything.pair: expected a list of 2"),

@@ -380,6 +380,26 @@ def test_no_other_machine_is_reached(
     assert "timed out" not in output.lower()
 
 
+@pytest.mark.skipif(not means().filter, reason="this kernel does not offer it")
+def test_the_filter_leaves_no_family_that_leads_to_another_machine() -> None:
+    """Raw packets, virtual machines' hosts and TCP by the name of SMC are none of the internet's families."""
+    source = """
+        import errno, socket
+        from flatout.process.fence.main import put_up
+        put_up((), 0, False, "filter", 0)
+        refused = []
+        for family in range(1, 46):
+            try: socket.socket(family, socket.SOCK_DGRAM if family in (1, 16) else socket.SOCK_STREAM).close()
+            except OSError as error: refused += [family] if error.errno == errno.ENETUNREACH else []
+        assert set(range(1, 46)) - set(refused) == {socket.AF_UNIX, socket.AF_NETLINK, 38}, refused
+        socket.socket(socket.AF_UNIX).close()
+        socket.socketpair()
+        socket.if_nameindex()
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.skipif(not means().namespace, reason="this kernel allows no namespaces here")
 def test_loopback_stays_but_servers_of_the_users_are_out_of_reach(
     user: Path, tmp_path: Path, watchdog: Watchdog

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,12 @@ for step in range(1000):
         raise ValueError("no luck")
     if step == 30 and how == "leaves":
         sys.exit(3)
+    if step == 30 and how == "dies":
+        left = os.fork()
+        if left:
+            print(left, flush=True)
+            os.kill(os.getpid(), 9)
+        time.sleep(600)
     observer.ticks.tick(stream, began, time.perf_counter())
 """
 
@@ -110,6 +117,20 @@ def test_how_a_forked_trial_ends_is_known(how, code, words, fork_servers, watchd
         assert "fork_server" not in traceback
         assert "patched_main" not in traceback
     child.end()
+
+
+def test_the_end_of_a_program_is_seen_while_a_process_lives_that_it_has_forked(fork_servers, watchdog, program):
+    """It has a copy of the pipe on which the program answers. Nobody would wait for the end of a week (`--prove`)."""
+    child = child_of(fork_servers, watchdog, program, "dies")
+    child.warm(30)
+    with pytest.raises(Ended, match="the program failed"):  # noqa: PT012
+        for _ in range(100):
+            child.go(10)
+            child.block(10)
+    left = int((program.parent / "trial" / "output.txt").read_text().splitlines()[1])
+    assert _lives(left)
+    child.end()
+    assert not _lives(left)
 
 
 def test_changed_sources_run_in_a_forked_trial(tmp_path, fork_servers, watchdog, program):
@@ -192,6 +213,20 @@ def test_a_forked_trial_does_not_outlive_a_killed_coordinator(tmp_path, program)
     coordinator.kill()
     coordinator.wait()
     until(lambda: not any(map(_lives, pids)), 10)
+
+
+def test_a_child_whose_server_is_gone_has_ended_where_nobody_asks_for_its_end() -> None:
+    """The first process of a container often asks for none: what has ended stays as a zombie."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        server = ForkServer.__new__(ForkServer)
+        server.gone, server._exit_codes, server._lock = "it has ended", {}, threading.RLock()
+        assert server.wait_for(pid, 1.0) == -9
+    finally:
+        os.waitpid(pid, 0)
 
 
 def _lives(pid: int) -> bool:

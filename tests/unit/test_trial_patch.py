@@ -250,6 +250,31 @@ def test_a_failure_half_way_leaves_all_as_it_was(program: Path, monkeypatch: pyt
     assert not [name for name in os.listdir(program.parent) if name.startswith(".")]
 
 
+def test_a_full_disk_and_an_interrupt_leave_no_temporary_file(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = patches.make(case_of(program), levers_for(program)[:-1])
+    replace, calls = os.replace, []
+
+    def interrupt_after_the_first(source: str, target: str) -> None:
+        calls.append(target)
+        replace(source, target)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    def fails(path: str, mode: int) -> None:
+        raise OSError(28, "No space left on device", path)
+
+    with monkeypatch.context() as change:
+        change.setattr(os, "chmod", fails)
+        with pytest.raises(PatchFailed, match="No space left"):
+            patches.apply(made)
+    monkeypatch.setattr(os, "replace", interrupt_after_the_first)
+    with pytest.raises(KeyboardInterrupt):
+        patches.apply(made)
+    assert program.read_text() == PROGRAM
+    assert (program.parent / "parts.py").read_text() == PARTS
+    assert not [name for name in os.listdir(program.parent) if name.startswith(".")]
+
+
 def test_files_of_libraries_are_left_alone(program: Path) -> None:
     library = program.parent / "site-packages" / "parts.py"
     library.parent.mkdir()

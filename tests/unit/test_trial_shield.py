@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -96,6 +97,7 @@ def test_what_is_written_can_be_read_and_the_real_file_stays(run) -> None:
         except FileExistsError: pass
         assert os.path.getsize("fresh.txt") == 5 and os.path.isfile("fresh.txt")
         assert sorted(os.listdir()) == ["data", "elsewhere", "fresh.txt", "notes.txt"], os.listdir()
+        assert os.listdir(None) == os.listdir() == [entry.name for entry in os.scandir(None)]
         assert os.listdir(b".") and all(isinstance(name, bytes) for name in os.listdir(b"."))
         assert sorted(glob.glob("*.txt")) == ["fresh.txt", "notes.txt"]
         assert sorted(str(p) for p in pathlib.Path(".").rglob("*.txt")) == [
@@ -178,6 +180,10 @@ def test_a_real_file_is_changed_through_none_of_its_names(run) -> None:
         home = os.open("data", os.O_RDONLY)
         fd = os.open("a.txt", os.O_WRONLY | os.O_TRUNC, dir_fd=home); os.write(fd, b"fd"); os.close(fd)
         assert open("data/a.txt").read() == "fd"
+        opener = lambda path, flags: os.open(path, flags, dir_fd=home)
+        with open("opened.txt", "w", opener=opener) as stream: stream.write("o")
+        assert open("data/opened.txt").read() == open("opened.txt", opener=opener).read() == "o"
+        assert not os.path.exists("opened.txt")
         os.unlink("a.txt", dir_fd=home)
         assert not os.path.exists("data/a.txt")
         open("data/../notes.txt", "w").write("dots")
@@ -204,6 +210,92 @@ def test_archives_databases_logs_and_temporary_files(run) -> None:
         with tempfile.TemporaryDirectory() as d: open(d + "/x", "w").write("x")
         with tempfile.NamedTemporaryFile("w", dir=".") as f: f.write("x")
         open("/dev/null", "w").write("x")
+    """)
+
+
+def test_a_real_file_is_changed_through_no_descriptor_either(run) -> None:
+    run("""
+        import os
+        with open("notes.txt") as stream:
+            os.fchmod(stream.fileno(), 0o600)
+            os.utime(stream.fileno(), (5, 5))
+        assert os.stat("notes.txt").st_mode & 0o777 == 0o600 and os.stat("notes.txt").st_mtime == 5
+        home = os.open("data", os.O_RDONLY)
+        os.chmod(home, 0o700); os.chown(home, os.getuid(), os.getgid())
+        with open("fresh.txt", "w") as stream:
+            os.fchmod(stream, 0o640)
+        assert os.stat("fresh.txt").st_mode & 0o777 == 0o640
+    """)
+
+
+def test_links_lead_where_the_program_has_left_them(run) -> None:
+    """Its own ones, to wherever; and no longer where a real link led that it has replaced or removed."""
+    run("""
+        import os, pathlib
+        os.symlink("../notes.txt", "data/of-file")
+        assert os.readlink("data/of-file") == "../notes.txt" and open("data/of-file").read() == "real\\n"
+        open("data/of-file", "a").write("more")
+        assert open("notes.txt").read() == "real\\nmore"
+        os.symlink(os.path.abspath("data"), "of-data")
+        open("of-data/out.txt", "w").write("o")
+        assert open("data/out.txt").read() == open("of-data/out.txt").read() == "o"
+        os.mkdir("two"); open("two/x.txt", "w").write("2")
+        os.symlink("two", "elsewhere.new"); os.replace("elsewhere.new", "elsewhere")
+        assert open("elsewhere/x.txt").read() == "2" and not os.path.exists("elsewhere/a.txt")
+        open("elsewhere/y.txt", "w").write("y")
+        assert sorted(os.listdir("two")) == sorted(os.listdir("elsewhere")) == ["x.txt", "y.txt"]
+        os.unlink("elsewhere"); os.mkdir("elsewhere"); open("elsewhere/z.txt", "w").write("z")
+        assert os.listdir("elsewhere") == ["z.txt"] and not os.path.exists("two/z.txt")
+        os.mkdir("run"); os.mkdir("run/1"); open("run/1/x", "w").write("1"); os.symlink("1", "run/latest")
+        os.rename("run", "done"); os.chdir("data")
+        assert os.path.islink("../done/latest")
+        open("../done/latest/x", "a").write("2")
+        assert open("../done/1/x").read() == "12"
+    """)
+
+
+def test_a_real_link_is_renamed_as_a_link(run) -> None:
+    run("""
+        import os
+        os.rename("elsewhere", "data/old")
+        assert os.path.islink("data/old") and not os.path.lexists("elsewhere")
+        open("data/old/new.txt", "w").write("n")
+        assert open("data/new.txt").read() == "n" and open("data/old/a.txt").read() == "a"
+    """)
+
+
+def test_what_a_database_has_written_last_is_in_its_copy(run, project: Path) -> None:
+    """In its write-ahead log, as somebody else has it open."""
+    base = sqlite3.connect(project / "base.db")
+    base.execute("pragma journal_mode=wal")
+    base.execute("create table t (x)")
+    base.execute("insert into t values (1)")
+    base.commit()
+    run("""
+        import sqlite3
+        base = sqlite3.connect("base.db")
+        assert base.execute("select x from t").fetchall() == [(1,)]
+        base.execute("insert into t values (2)"); base.commit()
+        assert sqlite3.connect("base.db").execute("select count(*) from t").fetchone() == (2,)
+    """)
+    assert base.execute("select x from t").fetchall() == [(1,)]
+    base.close()
+
+
+def test_processes_that_the_program_forks_see_what_each_other_writes(run) -> None:
+    """In directories that nobody has written to before, all at once."""
+    run("""
+        import multiprocessing, os
+        def write(number):
+            open(f"data/deep/{number}.txt", "w").write(str(number))
+            open(f"data/{number}.txt", "w").write(str(number))
+            if number == 7: os.remove("data/a.txt")
+        with multiprocessing.get_context("fork").Pool(4) as pool: pool.map(write, range(8), 1)
+        assert [open(f"data/deep/{number}.txt").read() for number in range(8)] == list("01234567")
+        assert len(os.listdir("data/deep")) == 9 and len(os.listdir("data")) == 9
+        assert not os.path.exists("data/a.txt")
+        open("data/deep/b.txt", "a").write("+")
+        assert open("data/deep/b.txt").read() == "b+"
     """)
 
 

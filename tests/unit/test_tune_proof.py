@@ -40,6 +40,9 @@ class Made(Followed):
 
     whole: Callable[[], Numbers] = staticmethod(run)
 
+    def warm_up(self) -> None:
+        self.steps = 8
+
     def advance(self, steps: int) -> None:
         self.steps = min(self.steps + steps, STEPS)
         self.ended = self.steps == STEPS
@@ -66,7 +69,6 @@ def prove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tupl
             shaken = {"seed": 5, "noise": perturbed, "since": since}
             changes = shaken if launch.perturbed else trial if launch.levers else {}
             one.whole = lambda: (at(), run(**changes))[1]  # type: ignore[func-returns-value]
-            one.steps = 8
             return one
 
         monkeypatch.setattr(proof.Followed, "start", start)
@@ -196,3 +198,13 @@ def test_an_interrupt_keeps_what_was_compared(prove: Any) -> None:
     assert 0 < found.steps < STEPS
     assert "the end was not reached" in told(found)[0]
     assert "Interrupted" in told(found)[0]
+
+
+def test_a_run_that_is_interrupted_while_it_warms_up_is_ended_too(prove: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Made) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Made, "warm_up", interrupted)
+    found, _ = prove({})
+    assert found.interrupted
+    assert Child.ended == 1

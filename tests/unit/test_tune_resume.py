@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from flatout import store
+from flatout.model.case import Case, Trial
 from flatout.tune import identity, session
 from flatout.tune.journal import Journal, changes_since
 
@@ -53,6 +55,25 @@ def test_a_file_that_is_gone_and_other_versions_are_named(begun: Path, monkeypat
     assert "helper.py is gone" in told
     assert "is now 9.9" in told
     assert "tensorflow" in told
+
+
+def test_a_line_that_was_cut_off_takes_no_later_one_along(tmp_path: Path) -> None:
+    """The coordinator was killed while it wrote; what is finished after `--resume` is on a line of its own."""
+    (tmp_path / "journal.jsonl").write_text('{"begin": {"command": ["train.py"]}}\n{"trial": {"stage": "sin')
+    trial = Trial(("cache",), "won", stage="single")
+    Journal(tmp_path).keep(trial)
+    assert Journal(tmp_path).known("single", ("cache",)) == trial
+
+
+def test_a_tune_that_still_runs_is_not_gone_on_with(begun: Path, capsys: pytest.CaptureFixture) -> None:
+    """Two at work in one directory would write to the same trials."""
+    store.write_atomically(begun / "scouted.json", json.dumps(Case("tune").to_json()))
+    running = Journal(begun)
+    running.hold()
+    assert session._unfinished(COMMAND) is None
+    assert "or it still runs" in capsys.readouterr().err
+    running.let_go()
+    assert session._unfinished(COMMAND) == begun
 
 
 def test_other_arguments_are_another_tune(begun: Path) -> None:

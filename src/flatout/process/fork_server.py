@@ -22,9 +22,10 @@ from flatout.model.errors import Internal
 from flatout.process import launch
 from flatout.process.forking import LONGEST_MESSAGE, Exited, Fork, Import, Imported, Started
 from flatout.process.messages import decode, encode
-from flatout.process.watchdog import Watchdog, kill_group
+from flatout.process.watchdog import Watchdog, is_over, kill_group
 
 IMPORT_SECONDS = 120.0
+LOOK_SECONDS = 0.5
 
 Reply = TypeVar("Reply", Imported, Started, Exited)
 
@@ -89,7 +90,7 @@ class ForkServer:
         with self._lock:
             while not self.gone and self._readable(0):
                 self._receive()
-            if pid not in self._exit_codes and self.gone and not Path(f"/proc/{pid}").exists():
+            if pid not in self._exit_codes and self.gone and is_over(pid):
                 self._exit_codes[pid] = -9  # there is no server left that knows more
             return self._exit_codes.get(pid)
 
@@ -100,7 +101,7 @@ class ForkServer:
             if self.gone:
                 time.sleep(min(left, 0.05))
             else:
-                self._readable(left)
+                self._readable(min(left, LOOK_SECONDS))  # another thread may have read what is waited for here
         return code
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from flatout.process.watchdog import Tree, Watchdog
 
 TICK_SECONDS = 0.5
+KILLED_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -71,5 +72,6 @@ def run_until(
         return process.returncode
     finally:
         tree.kill()
-        process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # in the midst of a system call that does not end
+            process.wait(timeout=KILLED_SECONDS)
         watchdog.forget(process.pid)

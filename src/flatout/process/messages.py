@@ -142,7 +142,10 @@ def _scalar(value: Any, expected: Any, where: str) -> Any:
     accepted = (int, float) if expected is float else expected
     if not isinstance(value, accepted) or (isinstance(value, bool) and expected is not bool):
         raise _mismatch(where, _name(expected), value)
-    return float(value) if expected is float else value
+    try:
+        return float(value) if expected is float else value
+    except OverflowError:  # a whole number of 400 digits
+        raise _mismatch(where, _name(expected), value) from None
 
 
 def _mismatch(where: str, expected: str, value: Any) -> InvalidMessage:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 MARKED = b"Max file locks"
 """The line of /proc/PID/limits with the mark of a process (`fence/main.py` sets it)."""
 KILL_SECONDS = 5.0
+CLOSE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Tree:
         """All of it, those included that are started meanwhile."""
         kill_group(self.group)
         deadline = time.monotonic() + KILL_SECONDS
-        while self.mark and (left := [pid for pid in marked(self.mark) if not _is_zombie(pid)]):
+        while self.mark and (left := [pid for pid in marked(self.mark) if not is_over(pid)]):
             for number in (signal.SIGSTOP, signal.SIGKILL):  # what is stopped starts no other
                 for pid in left:
                     _signal(pid, number)
@@ -77,8 +78,10 @@ class Watchdog:
         self._write(f"-{group}\n")
 
     def close(self) -> None:
+        """It goes on by itself where a process takes long to die: what was found is not to wait for that."""
         os.close(self._writing)
-        self._process.wait(timeout=10)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=CLOSE_SECONDS)
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(OSError):
@@ -104,7 +107,8 @@ def _mark(pid: str) -> int:
         return 0
 
 
-def _is_zombie(pid: int) -> bool:
+def is_over(pid: int) -> bool:
+    """Whether a process has ended. In a container its new parent may never ask for its end: it stays as a zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
             return stream.read().rpartition(b") ")[2][:1] in b"ZX"

@@ -210,20 +210,21 @@ def apply(patch: Patch) -> tuple[str, ...]:
     """Write the files, all or none, each atomically. The old text is kept as `<file>.orig`."""
     waiting = check(patch)
     ready: list[tuple[Change, str, str]] = []
-    done: list[tuple[Change, str]] = []
     try:
         for change in waiting:
             target = os.path.realpath(change.path)  # a link stays a link
             ready.append((change, target, _temporary_copy(target, change.after)))
             _keep(target, change.before)
-        for change, target, new in ready:
+        for _, target, new in ready:
             os.replace(new, target)
-            done.append((change, target))
-    except OSError as error:
-        for change, target in done:
-            os.replace(_temporary_copy(target, change.before), target)
+    except BaseException as error:  # Ctrl-C as well
+        for change, target, new in ready:
+            if not os.path.exists(new):  # it has taken its place
+                os.replace(_temporary_copy(target, change.before), target)
         for _, _, new in ready:
             Path(new).unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise PatchFailed(
             f"{error.filename or 'A file'} cannot be written: {error.strerror}. The sources are as they were."
         ) from None
@@ -233,9 +234,13 @@ def apply(patch: Patch) -> tuple[str, ...]:
 def _temporary_copy(target: str, content: bytes) -> str:
     """A new file in the same directory, with the mode of the old one."""
     handle, name = tempfile.mkstemp(dir=os.path.dirname(target), prefix=f".{os.path.basename(target)}.")
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(content)
-    os.chmod(name, os.stat(target).st_mode & 0o7777)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        os.chmod(name, os.stat(target).st_mode & 0o7777)
+    except BaseException:  # a full disk, Ctrl-C
+        os.unlink(name)
+        raise
     return name
 
 

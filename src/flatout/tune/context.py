@@ -69,6 +69,7 @@ class Context:
         module = request.program if request.module else None
         launch = Launch(tuple(command), module=module, compiled=str(compiled), leave=request.leave)
         watchdog, journal, clock = Watchdog(), Journal(directory), Clock(request.budget or DEFAULT_SECONDS)
+        journal.hold()
         return cls(
             request,
             directory,
@@ -86,6 +87,7 @@ class Context:
             race.close()
         self.fork_servers.close()
         self.watchdog.close()
+        self.journal.let_go()
 
     # ── the program ──────────────────────────────────────────────────────────────────────────────────────────
 

@@ -43,9 +43,10 @@ class Followed:
     @classmethod
     def start(cls, launch: Launch, directory: Path, watchdog: Watchdog) -> Followed:
         directory.mkdir(parents=True)
-        one = cls(ChildProcess(replace(launch, pinned=True), directory, watchdog))
-        one._wait(lambda: one.child.warm(LONGEST_SECONDS).steps)
-        return one
+        return cls(ChildProcess(replace(launch, pinned=True), directory, watchdog))
+
+    def warm_up(self) -> None:
+        self._wait(lambda: self.child.warm(LONGEST_SECONDS).steps)
 
     def advance(self, steps: int) -> None:
         def made() -> int:
@@ -110,7 +111,9 @@ class Proving:
 
     def _start(self, name: str, launch: Launch) -> None:
         self.progress.say(f"starting the program, {name}")
-        self.runs[name] = Followed.start(launch, self.directory / name.replace(" ", "-"), self.watchdog)
+        one = Followed.start(launch, self.directory / name.replace(" ", "-"), self.watchdog)
+        self.runs[name] = one  # from here on its end is seen to: Ctrl-C may come while it warms up
+        one.warm_up()
 
     def _differs(self) -> bool:
         """Compare what there is. Whether that shows a difference."""

@@ -60,7 +60,7 @@ def _unfinished(command: Sequence[str]) -> Path | None:
     """The tune to go on with. Trials of a program that is another one by now are not reused."""
     directory = journal.unfinished(command)
     if directory is None:
-        sys.stderr.write("flatout: there is no unfinished tune of this command here; starting a new one\n")
+        sys.stderr.write("flatout: no tune of this command was left unfinished, or it still runs; starting a new one\n")
         return None
     changes = journal.changes_since(directory)
     if not changes:

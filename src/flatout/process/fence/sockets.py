@@ -2,8 +2,8 @@
 
 In a namespace (`system.unshare`) they have a network of their own with nothing but a loopback (`raise_loopback`): their
 processes still talk to each other, and servers of the user's on this machine are out of reach too. Many containers
-refuse namespaces. `no_network` works there: a filter of system calls refuses every socket of the internet's protocols,
-loopback included.
+refuse namespaces. `no_network` works there: a filter of system calls refuses every socket that could lead to another
+machine, loopback included.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _FAIL = 0x7FFF0000, 0x00050000
 _CALL, _ARCHITECTURE, _FAMILY = 0, 4, 16
 _X32 = 0x40000000
+_OF_THIS_MACHINE = (socket.AF_UNIX, 16, 38)
+"""Families that lead to no other machine: files, the kernel itself (netlink), its ciphers. Among all the others are
+some that do besides those of the internet: raw packets, TCP by another name (SMC), the host of a virtual machine."""
 _SET_FILTER, _ALL_THREADS = 1, 1
 
 
@@ -59,14 +62,15 @@ def no_network() -> None:
         struct.pack("HBBI", *instruction)
         for instruction in (
             (_LOAD, 0, 0, _ARCHITECTURE),
-            (_EQUAL, 0, 8, architecture),  # 32-bit programs have other numbers: refused below
+            (_EQUAL, 0, 9, architecture),  # 32-bit programs have other numbers: refused below
             (_LOAD, 0, 0, _CALL),
-            (_AT_LEAST, 6, 0, _X32),
-            (_EQUAL, 5, 0, _IO_URING_SETUP),  # it makes sockets without a call
-            (_EQUAL, 0, 3, make_socket),
+            (_AT_LEAST, 7, 0, _X32),
+            (_EQUAL, 6, 0, _IO_URING_SETUP),  # it makes sockets without a call
+            (_EQUAL, 0, 4, make_socket),
             (_LOAD, 0, 0, _FAMILY),
-            (_EQUAL, 3, 0, socket.AF_INET),
-            (_EQUAL, 2, 0, socket.AF_INET6),
+            (_EQUAL, 2, 0, _OF_THIS_MACHINE[0]),
+            (_EQUAL, 1, 0, _OF_THIS_MACHINE[1]),
+            (_EQUAL, 0, 2, _OF_THIS_MACHINE[2]),
             (_RETURN, 0, 0, _ALLOW),
             (_RETURN, 0, 0, _FAIL | errno.ENOSYS),
             (_RETURN, 0, 0, _FAIL | errno.ENETUNREACH),

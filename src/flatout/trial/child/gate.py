@@ -148,6 +148,11 @@ class Gate:
         self._values.finish()
         self._pipes.say_end(ProgramEnded(self.steps, self._levers()))
 
+    def leave_to_parent(self) -> None:
+        """In a process that the program has forked: it is not held, and says nothing."""
+        self._trial.at_step = None
+        self._pipes.let_go()
+
     def _wait(self) -> None:
         self._trial.held += 1
         go = self._pipes.wait_for_go()
@@ -275,6 +280,14 @@ class Pipes:
         if os.getpid() == self._process:  # not in a process that the program has forked
             with contextlib.suppress(OSError):
                 os.write(self._writing, encode(message).encode("ascii") + b"\n")
+
+    def let_go(self) -> None:
+        """Hold the pipes open no longer: the flatout that waits is to see that the program is gone, whoever lives on.
+        The numbers stay taken, as closing would leave them to files of the program."""
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (self.reading.fileno(), self._writing):
+            os.dup2(nothing, descriptor, inheritable=False)
+        os.close(nothing)
 
     def wait_for_go(self) -> Go:
         """Hold the program. Returns how far it may run; ends it where the parent is gone."""

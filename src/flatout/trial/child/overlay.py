@@ -9,14 +9,18 @@ link. Real files that appear later are still visible to Python, unless the trial
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
 import stat
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+MOST_LINKS = 40
+"""That are followed in one path, as in Linux."""
 
 
 class Guard(threading.local):
@@ -40,30 +44,65 @@ class Unguarded:
         self._guard.on = self._before
 
 
-class Kept(set[str]):
-    """A set of paths that is written down as it changes, so that a second Python of the same trial begins with it."""
+class Log:
+    """A file with the changes of sets of paths. Each process of the trial begins with what it says, and those that
+    the program forks follow each other by it."""
 
-    def __init__(self, name: str, log: str) -> None:
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.sets: dict[str, Kept] = {}
+        self.changed: Callable[[], None] = lambda: None
+        """Called after each change of a set."""
+        self._read_to = 0
+
+    def write(self, name: str, sign: str, path: object) -> None:
+        with contextlib.suppress(OSError), open(self.path, "a", encoding="ascii") as stream:
+            stream.write(json.dumps([name, sign, path]) + "\n")
+
+    def catch_up(self) -> bool:
+        """Take over what was written since the last time, by this process too. Whether there was anything."""
+        with contextlib.suppress(OSError):
+            if os.stat(self.path).st_size == self._read_to:
+                return False
+            with open(self.path, "rb") as stream:
+                stream.seek(self._read_to)
+                text = stream.read()
+            text = text[: text.rfind(b"\n") + 1]  # another process may be in the middle of a line
+            self._read_to += len(text)
+            last = {(name, path): sign for name, sign, path in map(json.loads, text.splitlines())}
+            for (name, path), sign in last.items():
+                self.sets[name].take(sign, path)
+            return True
+        return False
+
+
+class Kept(set[str]):
+    """A set of paths whose changes are written down."""
+
+    def __init__(self, name: str, log: Log) -> None:
         super().__init__()
         self._name, self._log = name, log
-        with contextlib.suppress(OSError), open(log, encoding="utf-8", errors="surrogateescape") as stream:
-            for kind, sign, path in map(json.loads, stream):
-                if kind == name:
-                    super().add(path) if sign == "+" else super().discard(path)
+        log.sets[name] = self
 
     def add(self, path: str) -> None:
         if path not in self:
             super().add(path)
-            self._write("+", path)
+            self._log.changed()
+            self._log.write(self._name, "+", path)
 
     def discard(self, path: object) -> None:
         if path in self:
             super().discard(path)
-            self._write("-", path)
+            self._log.changed()
+            self._log.write(self._name, "-", path)
 
-    def _write(self, sign: str, path: object) -> None:
-        with contextlib.suppress(OSError), open(self._log, "a", encoding="ascii") as stream:
-            stream.write(json.dumps([self._name, sign, path]) + "\n")
+    def take(self, sign: str, path: str) -> None:
+        """A change that is written down already."""
+        if sign == "+":
+            super().add(path)
+        else:
+            super().discard(path)
+        self._log.changed()
 
 
 class Overlay:
@@ -75,21 +114,56 @@ class Overlay:
         self.directory = os.path.realpath(directory)
         self.files = os.path.join(self.directory, "files")
         self.moves = moves
-        log = os.path.join(self.directory, "overlay.jsonl")
+        self.log = log = Log(os.path.join(self.directory, "overlay.jsonl"))
         self.roots: Kept = Kept("root", log)
         """Topmost real directories, with a slash at the end, whose copy is looked up in their place."""
         self.deleted: Kept = Kept("deleted", log)
         self.symlinks: Kept = Kept("symlink", log)
         """Links that the program itself made; all others in the copy stand for real entries."""
         self.parents: dict[str, str] = {}
+        """Directories without their links, as long as no link has changed."""
+        log.changed = self.parents.clear
         self.untouched: set[str] = set()
         """Directories whose entries are all real, until the next write: reading from them is to cost little."""
         self.rules = _rules(self.directory, also)
-        os.register_at_fork(after_in_child=self._forked)
+        self.shared = False
+        """Whether the program has forked: its processes write to the same copy."""
+        self._alone = 0
+        log.catch_up()
+        os.register_at_fork(after_in_parent=self._share, after_in_child=self._forked)
+
+    def _share(self) -> None:
+        self.shared = True
 
     def _forked(self) -> None:
         """In a forked child: wait for no lock that a thread of the parent held."""
         self.lock = threading.RLock()
+        self.shared = True
+        self._alone = 0
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Inside, no other thread changes the copy, and no other process of the program."""
+        with self.lock:
+            if not self.shared or self._alone:
+                yield
+                return
+            handle = os.open(self.log.path + ".lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                with contextlib.suppress(OSError):  # a file system without locks
+                    fcntl.lockf(handle, fcntl.LOCK_EX)  # it is the process's own: no child inherits it
+                self._alone += 1
+                self._catch_up()
+                yield
+            finally:
+                self._alone = 0
+                os.close(handle)
+
+    def _catch_up(self) -> None:
+        """Know what the other processes have written."""
+        with self.lock:
+            if self.log.catch_up():
+                self.untouched.clear()
 
     def unguarded(self) -> Unguarded:
         return Unguarded(self.guard)
@@ -107,14 +181,57 @@ class Overlay:
         text = text.rstrip("/") or "/"
         directory, name = os.path.split(text)
         if name in ("", ".", ".."):
-            return os.path.realpath(text)
+            return self._real(text)
         parent = self.parents.get(directory)
         if parent is None:
             if len(self.parents) > 10_000:
                 self.parents.clear()
-            parent = self.parents[directory] = os.path.realpath(directory)
+            parent = self.parents[directory] = self._real(directory)
         found = os.path.join(parent, name)
-        return os.path.realpath(found) if follow and os.path.islink(found) else found
+        return self._real(found) if follow and self._link_at(found) is not None else found
+
+    def _real(self, path: str) -> str:
+        """Free of links, as the program has left them: its own ones count, and those that it has deleted do not."""
+        if not self.roots:
+            return os.path.realpath(path)
+        found, waiting, followed = "", path.split("/")[::-1], 0
+        while waiting:
+            name = waiting.pop()
+            if name == "..":
+                found = os.path.dirname(found).rstrip("/")
+            if name in ("", ".", ".."):
+                continue
+            step = f"{found}/{name}"
+            link = self._link_at(step) if followed < MOST_LINKS else None
+            if link is None:
+                found = step
+                continue
+            followed += 1
+            waiting += self.shown(link).split("/")[::-1]
+            found = "" if link.startswith("/") else found
+        return found or "/"
+
+    def _link_at(self, path: str) -> str | None:
+        """Where the link leads that the program sees under this name; None where it sees none."""
+        target = self.files + path
+        with contextlib.suppress(OSError):
+            if target in self.symlinks:
+                return os.readlink(target)
+            if self.roots and self.covered(path):
+                own = os.path.lexists(target) and not self.links_out(target)
+                if own or self.hidden(path):
+                    return None
+            return os.readlink(path)
+        return None
+
+    def _as_given(self, path: Any, real: str, follow: bool) -> Any:
+        """What the program calls `path` where that leads to `real` by itself, and not by links of the program alone."""
+        if not self.symlinks:
+            return path
+        text = os.path.join(os.getcwd(), self.shown(os.fsdecode(path_text(path) or path))).rstrip("/") or "/"
+        directory, name = os.path.split(text)
+        plain = os.path.realpath(text) if follow else os.path.join(os.path.realpath(directory), name)
+        return path if plain == real else _alike(path, real)
 
     def direct(self, real: str) -> bool:
         """Whether a trial writes there as it is; the longest rule decides."""
@@ -130,7 +247,8 @@ class Overlay:
         return path
 
     def covered(self, real: str) -> bool:
-        return any(real.startswith(root) or real == root[:-1] for root in self.roots)
+        roots = tuple(self.roots)  # another thread may add one meanwhile
+        return any(real.startswith(root) or real == root[:-1] for root in roots)
 
     def links_out(self, target: str) -> bool:
         """Whether an entry of the copy only stands for a real one."""
@@ -140,20 +258,20 @@ class Overlay:
 
     def read(self, path: Any, follow: bool = True) -> Any:
         """Where to read what the program calls `path`."""
+        if self.shared and not self._alone:
+            self._catch_up()
         if not self.roots:
             return path
         real = self.locate(path, follow)
         if real is None:
             return path
         parent = real.rpartition("/")[0] or "/"
-        if parent in self.untouched:
-            return path
-        if self.direct(real) or not self.covered(real):
-            return path
+        if parent in self.untouched or self.direct(real) or not self.covered(real):
+            return self._as_given(path, real, follow)
         with self.lock:
             if real + "/" not in self.roots and os.path.realpath(self.files + parent) == parent:
                 self.untouched.add(parent)
-                return path
+                return self._as_given(path, real, follow)
         target = self.files + real
         if os.path.lexists(target):
             return _alike(path, real if self.links_out(target) and os.readlink(target) == real else target)
@@ -197,9 +315,11 @@ class Overlay:
         missing.
         """
         real = self.locate(path, follow)
-        if real is None or self.direct(real):
+        if real is None:
             return path
-        with self.lock:
+        if self.direct(real):
+            return self._as_given(path, real, follow)
+        with self.alone():
             self.untouched.clear()
             parent = os.path.dirname(real)
             while tree and parent != "/" and not os.path.isdir(self.read(parent)):
@@ -256,7 +376,10 @@ class Overlay:
         """In place of its link, the thing itself."""
         source = os.readlink(target)
         os.unlink(target)
-        if os.path.isdir(source):
+        if os.path.islink(source):
+            os.symlink(os.readlink(source), target)
+            self.symlinks.add(target)
+        elif os.path.isdir(source):
             self.farm(source, target)
         elif os.path.exists(source):
             shutil.copy2(source, target)

@@ -41,6 +41,8 @@ def install(overlay: Overlay) -> None:
         def call(path: Any = ".", *args: Any, **keywords: Any) -> Any:
             if overlay.guard.on or isinstance(path, int):
                 return original(path, *args, **keywords)
+            if path is None and name == "listdir":
+                path = "."
             with overlay.unguarded():
                 path = _beside(overlay, path, keywords, "dir_fd")
                 path = change(path, keywords)
@@ -55,6 +57,10 @@ def install(overlay: Overlay) -> None:
         redirect(name, lambda path, keywords: overlay.read(path, follows(keywords)))
     for name in CHANGES:
         redirect(name, lambda path, keywords: overlay.write(path, follows(keywords), own=True))
+        if hasattr(os, name):
+            wrappers[getattr(os, name)] = _changing(overlay, getattr(os, name), wrappers[getattr(os, name)])
+    for name, by_name in (("fchmod", "chmod"), ("fchown", "chown")):
+        wrappers[getattr(os, name)] = _changing(overlay, getattr(os, name), wrappers[getattr(os, by_name)])
     for name in MAKES:
         redirect(name, lambda path, keywords: overlay.write(path, keep=True))
     for name in ("lstat", "readlink"):
@@ -114,6 +120,33 @@ def _beside(overlay: Overlay, path: Any, keywords: dict[str, Any], key: str) -> 
     return os.path.join(base, os.fsdecode(path))
 
 
+def _changing(overlay: Overlay, original: Any, by_name: Any) -> Any:
+    """A descriptor that is open for reading is one of the real file, and would be enough to change its mode or times:
+    its copy is changed instead."""
+
+    @functools.wraps(original)
+    def change(path: Any, *args: Any, **keywords: Any) -> Any:
+        if original.__name__ in ("fchmod", "fchown") and hasattr(path, "fileno"):
+            path = path.fileno()
+        if overlay.guard.on or not isinstance(path, int):
+            return by_name(path, *args, **keywords)
+        with overlay.unguarded():
+            name = _name_of(path)
+            users = name is not None and overlay.shown(name) == name and not overlay.direct(name)
+        return by_name(name, *args, **keywords) if users else original(path, *args, **keywords)
+
+    return change
+
+
+def _name_of(descriptor: int) -> str | None:
+    """Of the file that it is open on; None where that has no name, or no longer."""
+    try:
+        name = os.readlink(f"/proc/self/fd/{descriptor}")
+        return name if os.path.samestat(os.stat(name), os.fstat(descriptor)) else None
+    except OSError:
+        return None
+
+
 def _opening(overlay: Overlay) -> dict[Any, Any]:
     plain_open, plain_os_open = io.open, os.open
 
@@ -121,6 +154,11 @@ def _opening(overlay: Overlay) -> dict[Any, Any]:
     def open(file: Any, mode: Any = "r", *args: Any, **keywords: Any) -> Any:
         if overlay.guard.on or isinstance(file, int) or not isinstance(mode, str):
             return plain_open(file, mode, *args, **keywords)
+        opener = args[5] if len(args) > 5 else keywords.pop("opener", None)
+        if opener is not None:
+            keywords["opener"] = _redirected_opener(overlay, opener)
+            with overlay.unguarded():
+                return plain_open(file, mode, *args[:5], **keywords)
         with overlay.unguarded():
             target = overlay.read(file) if set("wax+").isdisjoint(mode) else overlay.write(file, **how(mode))
         stream = plain_open(target, mode, *args, **keywords)
@@ -144,6 +182,19 @@ def _opening(overlay: Overlay) -> dict[Any, Any]:
         return plain_os_open(path, flags, mode)
 
     return {plain_open: open, plain_os_open: os_open}
+
+
+def _redirected_opener(overlay: Overlay, opener: Callable[[Any, int], int]) -> Callable[[Any, int], int]:
+    """It says itself which file is meant, by `os.open`: relative to a directory, for example."""
+
+    def opened(path: Any, flags: int) -> int:
+        before, overlay.guard.on = overlay.guard.on, False
+        try:
+            return opener(path, flags)
+        finally:
+            overlay.guard.on = before
+
+    return opened
 
 
 def how(mode: str) -> dict[str, bool]:
@@ -203,7 +254,8 @@ def _moving(overlay: Overlay) -> dict[Any, Any]:
                 src = _beside(overlay, src, keywords, "src_dir_fd")
                 dst = _beside(overlay, dst, keywords, "dst_dir_fd")
                 before, after = source(overlay, src), overlay.write(dst, follow=False, keep=True)
-                if os.path.isdir(before) and after is not dst and overlay.links_out(os.fsdecode(after)):
+                is_directory = os.path.isdir(before) and not os.path.islink(before)
+                if is_directory and after is not dst and overlay.links_out(os.fsdecode(after)):
                     overlay.copy(os.fsdecode(after))
                 try:
                     original(before, after, *args, **keywords)
@@ -275,9 +327,11 @@ def moved(overlay: Overlay, before: Any, after: Any) -> None:
     before, after = os.fsdecode(before), os.fsdecode(after)
     if overlay.shown(before) != before:
         overlay.deleted.add(overlay.shown(before))
-    if before in overlay.symlinks:
-        overlay.symlinks.discard(before)
-        overlay.symlinks.add(after)
+    overlay.symlinks.discard(after)
+    for link in [one for one in overlay.symlinks if one == before or one.startswith(f"{before}/")]:
+        overlay.symlinks.discard(link)
+        overlay.symlinks.add(after + link[len(before) :])
+    overlay.parents.clear()
 
 
 def _looking_around(overlay: Overlay) -> dict[Any, Any]:
@@ -299,6 +353,7 @@ def _looking_around(overlay: Overlay) -> dict[Any, Any]:
     def scandir(path: Any = ".") -> Any:
         if overlay.guard.on or isinstance(path, int):
             return plain_scandir(path)
+        path = "." if path is None else path
         with overlay.unguarded():
             target = overlay.read(path)
         if target is path or not os.fsdecode(target).startswith(overlay.files):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING
 
 from flatout.trial.settings import GateSettings, GuestSettings, ScoutSettings, TrialSettings, WholeSettings
@@ -47,7 +48,9 @@ def make_trial(observer: Observer, settings: TrialSettings) -> None:
     elif isinstance(role, GateSettings):
         values = Values(observer.recorder.directory, settings.pinned, pinned.places.seen if settings.pinned else ())
         observer.more_probes += [probe_of(values), iterators.PROBE]
-        observer.trial.at_step = gate.Gate(observer, role, values).tick
+        held = gate.Gate(observer, role, values)
+        observer.trial.at_step = held.tick
+        os.register_at_fork(after_in_child=held.leave_to_parent)
     elif isinstance(role, WholeSettings):
         observer.trial.at_step = whole.Whole(observer, role).tick
     else:

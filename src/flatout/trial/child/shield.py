@@ -107,10 +107,21 @@ def _redirect_sqlite(overlay: Overlay, module: Any) -> None:
             if keywords.get("uri") and str(database).startswith("file:"):
                 raise _refusal(str(database))
             with overlay.unguarded():
-                database = overlay.write(database, own=True)
+                database = _own_database(overlay, database)
         return original(database, *args, **keywords)
 
     module.connect = module.dbapi2.connect = connect
+
+
+def _own_database(overlay: Overlay, database: Any) -> Any:
+    """Where its copy is. What was written last may still be in the files beside it."""
+    target = overlay.write(database, own=True)
+    if target is not database:
+        for ending in ("-wal", "-shm", "-journal"):
+            beside = os.fsdecode(database) + ending
+            if os.path.exists(overlay.read(beside)):
+                overlay.write(beside, own=True)
+    return target
 
 
 _CHANGES = {f"os.{name}" for name in ("mkdir", "remove", "rename", "rmdir", "truncate", "link", "symlink", "chmod")}
