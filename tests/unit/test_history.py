@@ -147,6 +147,10 @@ def test_the_trend_is_shown_and_told(home: Path) -> None:
     lines = shown.output.splitlines()
     assert "slower" in next(line for line in lines if "ccccccc" in line)
     assert "slower" not in next(line for line in lines if "bbbbbbb" in line)
+    brief = runner.invoke(make_app(), ["history", "-q"]).output
+    assert brief.startswith("train.py --epochs 3: ")
+    assert "since the state before" in brief
+    assert len(brief.splitlines()) == 1
     told = json.loads(runner.invoke(make_app(), ["history", "--json", "-"]).output)
     (series,) = told["series"]
     assert [state["outcome"] for state in series["states"]] == [None, "same", "slower"]
