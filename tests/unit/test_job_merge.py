@@ -224,6 +224,18 @@ def test_the_case_of_a_leader_on_another_machine_is_not_needed(tmp_path: Path) -
     case = merge(tmp_path)
     assert [host.own_ms for host in case.hosts] == [6.0, 36.0]
     assert any("cannot be read here" in note.text for note in case.notes)
+    assert "No step was seen" not in case.verdict
+
+
+def test_without_the_case_of_the_leader_and_without_findings_the_ranks_show_steps(tmp_path: Path) -> None:
+    members = [join(tmp_path, index) for index in range(2)]
+    for member in members:
+        leave(member, replace(case_of(0), evidence=()))
+        (member.folder / store.FILE).unlink()
+    case = merge(tmp_path)
+    assert not case.findings
+    assert "The case of the rank that leads is missing" in case.verdict
+    assert "40.0 ms a step" in render(case)
 
 
 def test_late_in_turns_is_not_a_long_exchange() -> None:
