@@ -69,7 +69,8 @@ def _verdict(case: Case) -> str:
     sound = "Nothing worth changing: " if not without_cost else "Nothing in the steps is worth changing: "
     compute = _share_of(case, "compute")
     if compute is not None and compute < 0.5:
-        return f"No single cause was found, although only {compute:.0%} of each step is spent computing."
+        found = f"No cause is known to cost more than {WORTH:.0%}" if case.findings else "No single cause was found"
+        return f"{found}, although only {compute:.0%} of each step is spent computing."
     if compute is not None:
         return (
             f"{sound}{compute:.0%} of each step is spent computing, and no cause costs more than {WORTH:.0%}."
