@@ -74,6 +74,18 @@ def test_eager_calls_after_training_cost_the_run_and_no_step(outside: bool, of: 
         assert item.cost_share == pytest.approx(0.2)
 
 
+@pytest.mark.parametrize(("outside", "of"), [(True, "run"), (False, "step")])
+def test_predict_after_training_by_hand_costs_the_run_and_no_step(outside: bool, of: str) -> None:
+    case = case_with(RunPart("steps", "tape", 5.0, 300))
+    assert case.steps is not None
+    calls = case.steps.count
+    call = KerasCall("predict", calls, 10.0 * calls, calls, single=calls, where=Where("train.py", 40), outside=outside)
+    (item,) = found(dataclasses.replace(case, evidence=(StepStack("tape"), call)), "predict-in-loop")
+    assert item.of == of
+    if outside:
+        assert item.cost_ms == pytest.approx(0.9 * 10.0 * calls)
+
+
 def test_weights_that_are_loaded_before_training_are_no_part_of_a_step() -> None:
     case = case_with(RunPart("steps", "fit", 5.0, 300))
     line = EagerLine(20.0, "set-weights", calls=30, per_step=0.3, outside=True, where=Where("train.py", 9))
