@@ -205,6 +205,12 @@ def test_a_cell_that_awaits_outside_of_functions_is_refused_by_its_line(place: P
     assert program.program_of(str(notebook(place, cells[0])))
 
 
+def test_the_name_that_a_cell_is_captured_in_is_there(place: Path) -> None:
+    cells = ("%%capture --no-stderr out\nprint(1)", "%%capture\nx = 2", "out.show()\nprint(repr(out.stdout), x)")
+    done = run(notebook(place, *cells))
+    assert done.stdout == "1\n'' 2\n", done.stderr
+
+
 def test_an_edit_changes_one_cell_and_nothing_else(place: Path) -> None:
     path = notebook(place, *CELLS)
     before = path.read_text(encoding="utf-8")

@@ -173,6 +173,8 @@ def _statement(line: str, cell: int) -> str:
         return _shell(target, command.strip())
     found = re.match(r"(?:([\w.,\[\] ]+=)\s*)?%%?\s*(\w+)\s*(.*)", line)
     target, name, rest = found.groups() if found is not None else ("", "", "")
+    if name == "capture":
+        return _captured(rest)
     if name in LEFT_OUT or line.startswith("%%"):
         return "pass"
     if name in MEASURING:
@@ -186,6 +188,13 @@ def _statement(line: str, cell: int) -> str:
     if name and _has_ipython():
         return f"{target or ''} get_ipython().run_line_magic({name!r}, {rest!r})".strip()
     raise NotebookUnusable(_refused(f"%{name}" if name else line[:40], cell))
+
+
+def _captured(rest: str) -> str:
+    """`%%capture out`: the cell shows what it writes, and `out` is there, but empty."""
+    name = next((word for word in rest.split() if word.isidentifier()), None)
+    fields = "stdout='', stderr='', outputs=[], show=lambda: None"
+    return f'{name} = __import__("types").SimpleNamespace({fields})' if name else "pass"
 
 
 def _of_cell(source: str, cell: int) -> str:
