@@ -51,7 +51,9 @@ def test_a_line_has_most_of_a_part_from_half_of_it_on(most: float, words: str) -
 @pytest.mark.parametrize("cost", [0.02, None])
 def test_no_cause_was_found_is_not_said_above_findings(cost: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     one = Finding("gpu-unused", "The GPU is not used.", cost_ms=None, cost_share=cost)
-    lone = Loaded("gpu-unused", "A cause", "", sys.modules[__name__], Cause(group="hardware", in_run=lambda case: [one]))
+    lone = Loaded(
+        "gpu-unused", "A cause", "", sys.modules[__name__], Cause(group="hardware", in_run=lambda case: [one])
+    )
     monkeypatch.setattr("flatout.causes._diagnosis.catalogue", lambda: {"gpu-unused": lone})
     case = diagnose(dataclasses.replace(case_with(), verdict=""))
     assert len(case.findings) == 1

@@ -196,7 +196,8 @@ def test_what_is_no_notebook_of_python_gets_one_sentence(place: Path, content: s
 
 
 @pytest.mark.parametrize(
-    "line", ["x = await load()", "async with load() as x: pass", "y = [x async for x in load()]", "if 1:\n  await load()"]
+    "line",
+    ["x = await load()", "async with load() as x: pass", "y = [x async for x in load()]", "if 1:\n  await load()"],
 )
 def test_a_cell_that_awaits_outside_of_functions_is_refused_by_its_line(place: Path, line: str) -> None:
     cells = ("async def load():\n    return await other()", f"n = 1\n{line}")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from runs import case
-from waiting import until
 
 from flatout.compare.bisection import Bisection, Tried
 from flatout.compare.differences import Difference
@@ -34,6 +33,7 @@ from flatout.versions.differences import (
 from flatout.versions.environments import Environment, environment
 from flatout.versions.observation import Observed
 from flatout.versions.specification import Specification, specification
+from waiting import until
 
 # ── what a user types ────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -79,8 +79,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         yield from queries.finding(
             "retracing",
             case,
-            f"{function.name} was traced {function.traces} times{_in_calls(function)}, because "
-            f"{_change(why)}.",
+            f"{function.name} was traced {function.traces} times{_in_calls(function)}, because {_change(why)}.",
             cost_ms=cost * _retraces(function) / total,
             where=why.where or function.where,
             evidence=[

@@ -69,7 +69,7 @@ class Member:
         return self.directory / "ranks" / folder_name(self.place.name)
 
     def join(self) -> None:
-        """Say that this rank has come. Raises InvalidOption where the directory cannot be written, or has it already."""
+        """Say that this rank has come. Raises InvalidOption where the directory cannot be written, or has it."""
         try:
             if self.folder.is_dir():
                 if _is_running(self.folder):
@@ -146,7 +146,7 @@ def folder_name(name: str) -> str:
 
 
 def _is_running(folder: Path) -> bool:
-    """Whether another process is this rank at this moment: one that lives on this machine, else one that was heard of."""
+    """Whether another process is this rank now: one that lives on this machine, else one that was heard of."""
     path = folder / "rank.json"
     data: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):

@@ -2,8 +2,8 @@
 
 Several runs may end at the same moment, and any of them may be killed while writing. The write-ahead log lets readers
 and one writer work concurrently; other writers wait, and an unfinished transaction is rolled back. The file holds the
-version of its schema: a newer flatout migrates an older file, an older flatout does not touch a newer one. SQLite writes
-files beside it even to read it; where it may not, a copy is read.
+version of its schema: a newer flatout migrates an older file, an older flatout does not touch a newer one. SQLite
+writes files beside it even to read it; where it may not, a copy is read.
 """
 
 from __future__ import annotations

@@ -134,8 +134,8 @@ class _Calls:
         self.observer = observer
         self.method = method
         self.rows: dict[Any, list[float]] = {}
-        """Calls, their seconds, batches, those for one batch, seconds of the first, a place for what calls for one batch
-        tell, epochs, calls for a few batches, those with callbacks, when the first began and when the last ended."""
+        """Calls, their seconds, batches, those for one batch, seconds of the first, a place that methods for one batch
+        use, epochs, calls for a few batches, those with callbacks, when the first began and when the last ended."""
         self.running: tuple[Any, float, int, Callable[[], _Asked]] | None = None
         """The call that has not returned: its place, its start, the batches before it, what it asked for."""
         observer.hooks.at_flush.append(self.write)

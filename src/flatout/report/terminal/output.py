@@ -71,9 +71,7 @@ def can_show(encoding: str | None) -> bool:
 def to_ascii(text: str) -> str:
     """Every character by one of the same width, so that columns stay aligned."""
     translated = text.translate(_ASCII)
-    return "".join(
-        c if c < "\x80" else _plain(c, translated[max(place - 1, 0)]) for place, c in enumerate(translated)
-    )
+    return "".join(c if c < "\x80" else _plain(c, translated[max(place - 1, 0)]) for place, c in enumerate(translated))
 
 
 def _plain(character: str, before: str) -> str:
