@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 
 import pytest
 from sample_case import sample_case
 
-from flatout.causes import catalogue, diagnose, drawing_seconds, run_sentence
+from flatout.causes import Cause, catalogue, diagnose, drawing_seconds, run_sentence
 from flatout.cures import find as find_cure
 from flatout.model import queries
 from flatout.model.case import Case, Finding, Program, RunPart, RunTree, Where
@@ -16,6 +17,7 @@ from flatout.model.evidence.graphs import RepeatedOps
 from flatout.model.evidence.program import KerasCall
 from flatout.model.evidence.steps import EagerLine, EagerTape, FunctionsMade, StepStack, Tracing
 from flatout.model.location import Frame
+from flatout.plugins import Loaded
 
 
 def case_with(*parts: RunPart, seconds: float = 20.0) -> Case:
@@ -38,6 +40,26 @@ def test_the_first_sentence_names_what_took_long_and_the_steps() -> None:
     assert run_sentence(dataclasses.replace(sample_case(), run=None)) == ""
 
 
+@pytest.mark.parametrize(("most", "words"), [(6.0, "most of it at"), (3.0, "the largest part of it at"), (2.0, "")])
+def test_a_line_has_most_of_a_part_from_half_of_it_on(most: float, words: str) -> None:
+    lines = [RunPart("line", "", value, where=Where("train.py", row)) for row, value in enumerate((most, 1.5, 1.0), 1)]
+    text = run_sentence(case_with(RunPart("program", "", 10.0, parts=tuple(lines))))
+    place = f", {words} train.py:1" if words else ""
+    assert f"10.0 s in other lines of the program{place}," in f"{text[:-1]},"
+
+
+@pytest.mark.parametrize("cost", [0.02, None])
+def test_no_cause_was_found_is_not_said_above_findings(cost: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Finding("gpu-unused", "The GPU is not used.", cost_ms=None, cost_share=cost)
+    lone = Loaded(
+        "gpu-unused", "A cause", "", sys.modules[__name__], Cause(group="hardware", in_run=lambda case: [one])
+    )
+    monkeypatch.setattr("flatout.causes._diagnosis.catalogue", lambda: {"gpu-unused": lone})
+    case = diagnose(dataclasses.replace(case_with(), verdict=""))
+    assert len(case.findings) == 1
+    assert "No cause is known to cost more than 5%, although only" in case.verdict
+
+
 @pytest.mark.parametrize(("outside", "of"), [(True, "run"), (False, "step")])
 def test_eager_calls_after_training_cost_the_run_and_no_step(outside: bool, of: str) -> None:
     case = case_with(RunPart("steps", "fit", 5.0, 300))
@@ -52,6 +74,18 @@ def test_eager_calls_after_training_cost_the_run_and_no_step(outside: bool, of: 
     if outside:
         assert item.cost_ms == pytest.approx(4000)
         assert item.cost_share == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(("outside", "of"), [(True, "run"), (False, "step")])
+def test_predict_after_training_by_hand_costs_the_run_and_no_step(outside: bool, of: str) -> None:
+    case = case_with(RunPart("steps", "tape", 5.0, 300))
+    assert case.steps is not None
+    calls = case.steps.count
+    call = KerasCall("predict", calls, 10.0 * calls, calls, single=calls, where=Where("train.py", 40), outside=outside)
+    (item,) = found(dataclasses.replace(case, evidence=(StepStack("tape"), call)), "predict-in-loop")
+    assert item.of == of
+    if outside:
+        assert item.cost_ms == pytest.approx(0.9 * 10.0 * calls)
 
 
 def test_weights_that_are_loaded_before_training_are_no_part_of_a_step() -> None:

@@ -143,6 +143,7 @@ UNREADABLE = "not-a-case.json"
         (["compare", "--json", "-", "--markdown", "-", "a", "b"], 2, "standard output has room for one."),
         (["report", "--json", "-", "-o", "-"], 2, "standard output has room for one."),
         (["tune", "--json", "no/such/x.json", "train.py"], 2, "--json no/such/x.json: there is no directory"),
+        (["run", "--json", "", "train.py"], 2, "--json needs the name of a file"),
         (["tune", "--patch", ".", "train.py"], 2, "--patch .: that is a directory."),
         (["optimize", "--json", "no/such/x.json", "m.keras"], 2, "--json no/such/x.json: there is no directory"),
         (["run", "no.py"], 127, "There is no program at 'no.py'."),

@@ -189,3 +189,16 @@ def test_words() -> None:
     assert formatting.more(Interval(5.025, 0.26, 27.84)) == "6.03 times as long [1.26, 28.8]"
     assert formatting.percent(-0.031) == "−3.1 %"
     assert formatting.milliseconds(12345) == "12 s"
+
+
+def test_numbers_near_zero_are_written_plainly() -> None:
+    assert [formatting.milliseconds(value) for value in (0.0, 0.00000005, 0.00005, 0.0421, 0.5)] == [
+        "0 ms",
+        "0 ms",
+        "0.1 µs",
+        "42.1 µs",
+        "0.5 ms",
+    ]
+    assert formatting.percent(-0.0001) == "+0.0 %"
+    assert formatting.more(Interval(0.1, -0.0001, 0.2)) == "10.0 % [0.0 %, 20.0 %] more time"
+    assert formatting.more(Interval(-0.1, -0.2, 0.03)) == "10.0 % [−3.0 %, 20.0 %] less time"

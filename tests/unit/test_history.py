@@ -72,6 +72,38 @@ def test_cases_without_steps_are_not_recorded(home: Path) -> None:
     assert not (home / database.FILE).exists()
 
 
+@pytest.mark.parametrize("is_open", [False, True], ids=["closed", "with a log"])
+def test_a_history_in_a_read_only_directory_is_read(
+    home: Path, is_open: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = open_in(home)
+    keep(home, 20.0, 1)
+    if not is_open:
+        with first:
+            pass
+    before = {path: path.read_bytes() for path in home.glob("history.db*")}
+    assert any(path.name.endswith("-wal") for path in before) == is_open
+    monkeypatch.setattr(database.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(database.sqlite3, "connect", only_elsewhere(home))
+    (series,) = all_series(home)
+    assert series.count == 1
+    assert {path: path.read_bytes() for path in home.glob("history.db*")} == before
+    keep(home, 21.0, 2)
+    assert "was not added to the history" in capsys.readouterr().err
+
+
+def only_elsewhere(home: Path) -> object:
+    """SQLite as it is in a directory that may not be written."""
+    connect = sqlite3.connect
+
+    def refused(path: Path, **options: object) -> object:
+        if Path(path).parent == home:
+            raise sqlite3.OperationalError("unable to open database file")
+        return connect(path, **options)  # type: ignore[call-overload]
+
+    return refused
+
+
 def test_a_history_that_cannot_be_written_does_not_stop_a_run(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / database.FILE).write_bytes(b"this is no database, and long enough to be looked at" * 40)
     path = keep(home, 20.0, 1)
@@ -147,6 +179,10 @@ def test_the_trend_is_shown_and_told(home: Path) -> None:
     lines = shown.output.splitlines()
     assert "slower" in next(line for line in lines if "ccccccc" in line)
     assert "slower" not in next(line for line in lines if "bbbbbbb" in line)
+    brief = runner.invoke(make_app(), ["history", "-q"]).output
+    assert brief.startswith("train.py --epochs 3: ")
+    assert "since the state before" in brief
+    assert len(brief.splitlines()) == 1
     told = json.loads(runner.invoke(make_app(), ["history", "--json", "-"]).output)
     (series,) = told["series"]
     assert [state["outcome"] for state in series["states"]] == [None, "same", "slower"]

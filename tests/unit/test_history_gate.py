@@ -101,6 +101,19 @@ def test_a_push_to_the_baseline_is_compared_with_what_was_there_before(project: 
     assert gate("--baseline", "main")[0] == 1
 
 
+def test_a_commit_that_is_run_again_is_the_newest_state(project: Project) -> None:
+    main = project.commit()
+    project.git("checkout", "-q", "-b", "feature")
+    first, second = project.commit(), project.commit()
+    project.runs(main, 20.0)
+    project.runs(first, 20.0, branch="feature")
+    project.runs(second, 30.0, branch="feature")
+    assert gate()[0] == 1
+    project.runs(first, 20.0, branch="feature")
+    code, told = gate()
+    assert code == 0, told
+
+
 def test_every_program_of_the_commit_is_judged(project: Project) -> None:
     first = project.commit()
     project.runs(first, 20.0)

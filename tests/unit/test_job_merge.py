@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -158,6 +160,43 @@ def test_an_earlier_job_in_the_same_directory_is_left_out(tmp_path: Path) -> Non
     assert [host.name for host in look(tmp_path).hosts] == ["worker 0", "worker 1"]
 
 
+def process_of(member: Member, **facts: object) -> None:
+    path = member.folder / "rank.json"
+    data = json.loads(path.read_text())
+    data["process"] |= facts
+    data["host"]["machine"] = facts.get("machine", data["host"]["machine"])
+    path.write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize("machine", ["here", "elsewhere"])
+def test_a_rank_that_runs_is_not_replaced_by_a_second_one(tmp_path: Path, machine: str) -> None:
+    first = join(tmp_path, 0)
+    if machine == "here":
+        with subprocess.Popen(["sleep", "60"]) as other:
+            born = Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()[19]
+            process_of(first, pid=other.pid, born=born)
+            with pytest.raises(InvalidOption, match="worker 0 runs in"):
+                join(tmp_path, 0)
+            assert (first.folder / "rank.json").exists()
+            other.kill()
+        os.utime(first.folder / "alive")
+    else:
+        process_of(first, machine="far.away")
+        with pytest.raises(InvalidOption, match="worker 0 runs in"):
+            join(tmp_path, 0)
+        for name in ("rank.json", "alive"):
+            os.utime(first.folder / name, (1.0, 1.0))
+    assert join(tmp_path, 0).folder.is_dir(), "one that was killed does not stand in the way"
+
+
+def test_of_two_that_come_at_once_as_one_rank_one_is_refused(tmp_path: Path) -> None:
+    member = Member(place(0), tmp_path)
+    member.folder.mkdir(parents=True)
+    (member.folder / "alive").touch()
+    with pytest.raises(InvalidOption, match="worker 0 runs in"):
+        member.join()
+
+
 def test_damaged_entries_are_passed_over(tmp_path: Path) -> None:
     leave(join(tmp_path, 0), case_of(0))
     for name, text in {"worker-8": "{", "worker-9": '{"host": 3, "size": 2, "expected": [], "ended": null}'}.items():
@@ -185,6 +224,18 @@ def test_the_case_of_a_leader_on_another_machine_is_not_needed(tmp_path: Path) -
     case = merge(tmp_path)
     assert [host.own_ms for host in case.hosts] == [6.0, 36.0]
     assert any("cannot be read here" in note.text for note in case.notes)
+    assert "No step was seen" not in case.verdict
+
+
+def test_without_the_case_of_the_leader_and_without_findings_the_ranks_show_steps(tmp_path: Path) -> None:
+    members = [join(tmp_path, index) for index in range(2)]
+    for member in members:
+        leave(member, replace(case_of(0), evidence=()))
+        (member.folder / store.FILE).unlink()
+    case = merge(tmp_path)
+    assert not case.findings
+    assert "The case of the rank that leads is missing" in case.verdict
+    assert "40.0 ms a step" in render(case)
 
 
 def test_late_in_turns_is_not_a_long_exchange() -> None:

@@ -13,7 +13,7 @@ from sample_case import sample_case
 
 import flatout
 from flatout.jupyter.bar import html as bar
-from flatout.jupyter.history import Places, notebook
+from flatout.jupyter.history import Places, cells_of, notebook
 from flatout.jupyter.magics import Magic, _options, register
 from flatout.model.case import Finding, Fix, Note, Where
 from flatout.model.errors import InvalidOption
@@ -84,6 +84,7 @@ class Shell:
         self.execution_count = len(cells)
         self.compile = SimpleNamespace(get_code_name=lambda raw, code, number: f"/tmp/ipykernel/{hash(raw)}.py")
         self.magics: dict[str, Any] = {}
+        self.events = SimpleNamespace(register=lambda name, function: None)
 
     def transform_cell(self, text: str) -> str:
         return text
@@ -108,6 +109,15 @@ def test_a_tune_runs_the_cells_before_and_leaves_flatouts_own_out() -> None:
     book = json.loads(notebook(cells, "z = 2"))
     assert [cell["source"] for cell in book["cells"]] == ["import x", "y = 1", "z = 2"]
     assert book["nbformat"] == 4
+
+
+def test_a_tune_leaves_out_cells_that_failed() -> None:
+    shell = Shell("import x", "x.nothing", "y = 1", "%%flatout tune\nz = 2")
+    magic = Magic(shell)
+    for number, success in enumerate((True, False, True), 1):
+        magic._note(SimpleNamespace(execution_count=number, success=success))
+    magic._note(SimpleNamespace(execution_count=None, success=False))
+    assert cells_of(shell, magic.failed)[:-1] == ["import x", "y = 1"]
 
 
 def test_a_cell_that_was_tuned_before_is_not_there_twice() -> None:

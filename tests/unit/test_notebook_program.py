@@ -195,6 +195,23 @@ def test_what_is_no_notebook_of_python_gets_one_sentence(place: Path, content: s
         program.program_of(str(place / "odd.ipynb"))
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["x = await load()", "async with load() as x: pass", "y = [x async for x in load()]", "if 1:\n  await load()"],
+)
+def test_a_cell_that_awaits_outside_of_functions_is_refused_by_its_line(place: Path, line: str) -> None:
+    cells = ("async def load():\n    return await other()", f"n = 1\n{line}")
+    with pytest.raises(NotebookUnusable, match=r"Cell 3 of .* awaits in line [23] outside of any function"):
+        program.program_of(str(notebook(place, *cells)))
+    assert program.program_of(str(notebook(place, cells[0])))
+
+
+def test_the_name_that_a_cell_is_captured_in_is_there(place: Path) -> None:
+    cells = ("%%capture --no-stderr out\nprint(1)", "%%capture\nx = 2", "out.show()\nprint(repr(out.stdout), x)")
+    done = run(notebook(place, *cells))
+    assert done.stdout == "1\n'' 2\n", done.stderr
+
+
 def test_an_edit_changes_one_cell_and_nothing_else(place: Path) -> None:
     path = notebook(place, *CELLS)
     before = path.read_text(encoding="utf-8")

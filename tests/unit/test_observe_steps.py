@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from flatout.model.case import Program
-from flatout.model.evidence.program import CpuUse
+from flatout.model.evidence.program import CpuUse, KerasCall
 from flatout.model.evidence.steps import EagerLine, LineTime
 from flatout.observe.eager_lines import EagerLines
 from flatout.observe.observer import Observer
+from flatout.observe.probes.steps_of_keras import _Asked, _Calls
 from flatout.observe.reading import step_summary, steps
-from flatout.observe.reading.evidence import host
+from flatout.observe.reading.evidence import host, program
 from flatout.observe.reading.evidence.program import undisturbed
 from flatout.observe.reading.notes import _on_the_end, on_other_processes
 from flatout.observe.reading.recording import Recording, load
@@ -304,6 +305,26 @@ def test_lines_of_eager_calls_have_their_first_and_last_moment(tmp_path: Path) -
         lines.add(sys._getframe(), 0.0)
     ((calls, _, first, last),) = lines.rows.values()
     assert calls == 3
+    assert began <= first < last <= perf_counter()
+
+
+@pytest.mark.parametrize(("began", "outside"), [(0.5, False), (2.5, True)])
+def test_calls_of_keras_after_the_last_step_are_outside(began: float, outside: bool) -> None:
+    row = ["train.py", 40, "<module>", 30, 1.0, 30, 30, 0.1, 0, 30, 0, 0, began, 4.0]
+    given = recording({0: "tape"}, ticks(0, 20), **{"keras-calls": [{"method": "predict", "rows": [row]}]})
+    (call,) = program.keras(given, measured(given))
+    assert isinstance(call, KerasCall)
+    assert (call.epochs, call.outside) == (30, outside)
+    older = recording({0: "tape"}, ticks(0, 20), **{"keras-calls": [{"method": "predict", "rows": [row[:12]]}]})
+    assert [item.outside for item in program.keras(older, measured(older)) if isinstance(item, KerasCall)] == [False]
+
+
+def test_calls_of_keras_have_their_first_and_last_moment(tmp_path: Path) -> None:
+    calls = _Calls(Observer(Recorder(str(tmp_path)), ObserveSettings(trace=False)), "predict")
+    began = perf_counter()
+    for _ in range(3):
+        calls.add(calls.rows, ("train.py", 40, "f"), 0.0, 0, _Asked)
+    ((*_, first, last),) = calls.rows.values()
     assert began <= first < last <= perf_counter()
 
 

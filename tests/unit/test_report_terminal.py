@@ -171,6 +171,7 @@ def test_encodings_are_judged() -> None:
     for encoding in ("ascii", "latin-1", "cp1252", None, "no-such-encoding"):
         assert not can_show(encoding)
     assert to_ascii("日本 µ") == "???? u"
+    assert to_ascii("n²/2 pièces, 10¹²") == "n2/2 pieces, 10??"
 
 
 def calls_for(steps: int) -> int:
@@ -279,6 +280,8 @@ def test_other_numbers() -> None:
         "61 %",
         "100 %",
     ]
+    assert [share(value) for value in (0.0003, -0.0003, 1e-9)] == ["~0 %"] * 3
+    assert [show(float("nan")) for show in (duration, share, size, number)] == ["–"] * 4
     assert [size(value) for value in (12, 2048, 6_412_001_280)] == ["12 B", "2.0 KiB", "6.0 GiB"]
     assert [number(value) for value in (25600, 0.25, 12.34)] == ["25,600", "0.25", "12.3"]
     assert quantity(float("nan"), "ms") == "nan ms"

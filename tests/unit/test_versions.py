@@ -33,6 +33,7 @@ from flatout.versions.differences import (
 from flatout.versions.environments import Environment, environment
 from flatout.versions.observation import Observed
 from flatout.versions.specification import Specification, specification
+from waiting import until
 
 # ── what a user types ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -121,7 +122,7 @@ def test_an_environment_whose_python_is_gone_is_made_again(monkeypatch: pytest.M
     monkeypatch.setenv(environments.VARIABLE, str(tmp_path))
     made: list[Path] = []
 
-    def make(spec: Specification, directory: Path) -> None:
+    def make(spec: Specification, directory: Path, say: Callable[[str], None]) -> None:
         (directory / "bin").mkdir(parents=True, exist_ok=True)
         if not made:
             (directory / "bin" / "python").symlink_to(tmp_path / "base")
@@ -148,6 +149,20 @@ def test_a_python_that_hangs_is_one_message(monkeypatch: pytest.MonkeyPatch, tmp
         environment(specification(str(python)))
     with pytest.raises(EnvironmentNotMade, match="does not run as a Python"):
         environments._put_on_top(tmp_path, str(python))
+
+
+def test_a_tool_that_takes_long_says_so_and_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ended = tmp_path / "pid"
+    command = ["sh", "-c", f"sleep 60 & echo $! > {ended}; wait"]
+    monkeypatch.setattr(environments, "SAY_EVERY", 0.2)
+    monkeypatch.setattr(environments, "MOST_SECONDS", 0.7)
+    said: list[str] = []
+    with pytest.raises(EnvironmentNotMade, match="sh was still at it"):
+        environments._run(command, specification("keras==3.4"), said.append)
+    assert said
+    assert said[0].startswith("sh has worked for")
+    state = Path(f"/proc/{ended.read_text().strip()}/stat")
+    until(lambda: not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 # ── the row and the search ───────────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from flatout.causes._precedence import Detected, reported
 from flatout.causes._run_parts import seconds
 from flatout.causes._run_sentence import sentence
 from flatout.causes._spec import WORTH
-from flatout.model import queries
+from flatout.model import queries, ranks
 from flatout.model.case import Case, Finding, Note
 
 FEWEST_STEPS = 5
@@ -44,6 +44,11 @@ def _verdict(case: Case) -> str:
         return case.verdict  # the verdict of a trace, about its device, is more precise than its findings
     worth = [item for item in case.findings if (item.cost_share or 0.0) >= WORTH]
     without_cost = [item for item in case.findings if item.cost_share is None]
+    if case.steps is None and any(host.step_ms is not None for host in ranks.of(case)):
+        # Of a job whose leading rank has left no case: what is known of the steps is in the lines of the ranks.
+        if case.findings:
+            return case.findings[0].summary
+        return "The case of the rank that leads is missing, so nothing is known of its steps but what the ranks show."
     if case.steps is None:
         if case.findings:
             return f"No step was seen, but {_lower(case.findings[0].summary)}"
@@ -64,7 +69,8 @@ def _verdict(case: Case) -> str:
     sound = "Nothing worth changing: " if not without_cost else "Nothing in the steps is worth changing: "
     compute = _share_of(case, "compute")
     if compute is not None and compute < 0.5:
-        return f"No single cause was found, although only {compute:.0%} of each step is spent computing."
+        found = f"No cause is known to cost more than {WORTH:.0%}" if case.findings else "No single cause was found"
+        return f"{found}, although only {compute:.0%} of each step is spent computing."
     if compute is not None:
         return (
             f"{sound}{compute:.0%} of each step is spent computing, and no cause costs more than {WORTH:.0%}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatout.causes._run_parts import busiest, seconds, spot
+from flatout.causes._run_parts import busiest, most_of, seconds, spot
 from flatout.model.case import Case, RunPart, RunTree
 
 MOST = 4
@@ -80,5 +80,7 @@ def _text(part: RunPart) -> str:
         return f"in {'validation' if part.name == 'loop' else part.name}{place or (f' ({spot(line)})' if line else '')}"
     if part.kind == "program":
         line = busiest(part)
-        return f"in other lines of the program{f', most at {spot(line)}' if line is not None else ''}"
+        if line is None:
+            return "in other lines of the program"
+        return f"in other lines of the program, {most_of(part.lines()[0].seconds, part.seconds)} at {spot(line)}"
     return ""

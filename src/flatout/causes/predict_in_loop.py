@@ -81,7 +81,10 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 
 def _is_outside(case: Case, seen: KerasCall) -> bool:
-    """Between two calls of `fit` that make many steps each: then it costs the run, and no step."""
+    """Before or after all steps, or between two calls of `fit` that make many steps each: then it costs the run, and no
+    step."""
+    if seen.outside:
+        return True
     if queries.step_kind(case) != "fit" or seen.method == "fit":
         return False
     return any(item.method == "fit" and item.batches > 2 * item.calls for item in case.evidence_of(KerasCall))

@@ -61,6 +61,10 @@ FEW = 3
 _OBJECT = "Weakref["
 """How TensorFlow writes an argument that is neither a tensor nor a plain value: it is known by its address alone."""
 _DTYPE = re.compile(r"(\w+)\[")
+_PYTHON = re.compile(r"[^,(){}]+ \(Python \w+\)")
+"""How a Python value is written, also one of several in an argument."""
+_NOTHING = ("(absent)", "None (Python NoneType)")
+"""How an argument is written that is not given."""
 
 
 def in_run(case: Case) -> Iterator[Finding]:
@@ -75,8 +79,7 @@ def in_run(case: Case) -> Iterator[Finding]:
         yield from queries.finding(
             "retracing",
             case,
-            f"{function.name} was traced {function.traces} times{_in_calls(function)}, because its argument "
-            f"{why.argument} changes ({_change(why)}).",
+            f"{function.name} was traced {function.traces} times{_in_calls(function)}, because {_change(why)}.",
             cost_ms=cost * _retraces(function) / total,
             where=why.where or function.where,
             evidence=[
@@ -89,13 +92,19 @@ def in_run(case: Case) -> Iterator[Finding]:
 
 
 def _fix(why: Retrace) -> Fix:
-    if "(Python" in why.after:
+    if _is_of_context(why):
+        return Fix("Call it in the same surroundings each time: the same device, strategy and graph.")
+    if (why.before in _NOTHING) != (why.after in _NOTHING):
+        return Fix(f"Give {why.argument} in all calls or in none; a tensor of the same kind can stand for nothing.")
+    if _PYTHON.findall(why.before) != _PYTHON.findall(why.after):
         return Fix(f"Pass {why.argument} as a tensor, or keep it in a tf.Variable.")
     if _OBJECT in why.after:
         return Fix(f"Pass the same object as {why.argument} each time, and what differs as tensors.")
     before, after = (_DTYPE.findall(text) for text in (why.before, why.after))
     if before != after and len(before) == len(after):
         return Fix(f"Give {why.argument} one dtype in all calls: cast it before the call.", equivalence="precision")
+    if len(before) != len(after) and not why.before.endswith("…") and not why.after.endswith("…"):  # cut short
+        return Fix(f"Give {why.argument} as many tensors in all calls: pad it, or stack them to a single tensor.")
     return Fix(
         "Allow the shape to vary: reduce_retracing=True, or an input_signature with None.",
         lever="relax-shapes",
@@ -103,10 +112,18 @@ def _fix(why: Retrace) -> Fix:
     )
 
 
+def _is_of_context(why: Retrace) -> bool:
+    """No argument changed: what TensorFlow holds against each other besides them is the context of the call."""
+    return not why.before and not why.after
+
+
 def _change(why: Retrace) -> str:
+    if _is_of_context(why):
+        return "the context of its calls changes"
+    change = f"{_short(why.before)} → {_short(why.after)}"
     if _OBJECT in why.before and _OBJECT in why.after:
-        return "an object → another one"  # nothing but their addresses is known of them
-    return f"{_short(why.before)} → {_short(why.after)}"
+        change = "an object → another one"  # nothing but their addresses is known of them
+    return f"its argument {why.argument} changes ({change})"
 
 
 def _in_calls(function: Function) -> str:

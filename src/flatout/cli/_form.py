@@ -101,6 +101,8 @@ def _writable(option: str) -> Callable[[Any, Any, Any], Any]:
     def check(context: Any, parameter: Any, value: Any) -> Any:
         if value in (None, "-") or context.resilient_parsing:
             return value
+        if not value:
+            raise OutputNotWritable(f"{option} needs the name of a file, and its value is empty.")
         folder = Path(value).absolute().parent
         if not folder.is_dir():
             raise OutputNotWritable(f"{option} {value}: there is no directory {folder}.")

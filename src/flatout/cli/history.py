@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from flatout.cli._options import QuietOption
+
 
 def register(app: typer.Typer) -> None:
     @app.command("history")
@@ -16,17 +18,18 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option("--json", metavar="FILE", help="Write the history as JSON (- is stdout).")
         ] = None,
         width: Annotated[int | None, typer.Option(min=20, help="Columns; those of the terminal by default.")] = None,
+        quiet: QuietOption = False,
     ) -> None:
         """Show the trend of the step time of each program that was run here, by commit.
 
         Every `flatout run` is recorded in .flatout/history.db; FLATOUT_HISTORY names another file.
         """
-        history(program, last, json, width)
+        history(program, last, json, width, quiet)
 
 
-def history(program: str | None, last: int, json: str | None, width: int | None) -> None:
+def history(program: str | None, last: int, json: str | None, width: int | None, quiet: bool = False) -> None:
     from flatout.history.series import all_series
-    from flatout.history.trend import render, to_json
+    from flatout.history.trend import render, to_json, verdict
     from flatout.model.errors import CaseNotFound
 
     found = [
@@ -43,4 +46,4 @@ def history(program: str | None, last: int, json: str | None, width: int | None)
 
         write_json(to_json(found), json)
     if json != "-":
-        typer.echo(render(found, last, width), nl=False)
+        typer.echo("\n".join(map(verdict, found)) if quiet else render(found, last, width), nl=quiet)

@@ -21,6 +21,8 @@ NO_DIFFERENCES = "No recorded difference in the program, the machine, the librar
 def milliseconds(value: float) -> str:
     if value >= 1000:
         return f"{value / 1000:.3g} s" if value < 10_000 else f"{value / 1000:.0f} s"
+    if abs(value) < 0.1:
+        return f"{round(1000 * value, 1):g} µs" if abs(value) >= 0.00005 else "0 ms"
     return f"{value:.3g} ms" if value < 100 else f"{value:.0f} ms"
 
 
@@ -37,12 +39,17 @@ def more(share: Interval) -> str:
         )
         return f"{times} times as long [{low}, {high}]"
     if share.ratio >= 0:
-        return f"{100 * share.ratio:.1f} % [{100 * share.low:.1f} %, {100 * share.high:.1f} %] more time"
-    return f"{-100 * share.ratio:.1f} % [{-100 * share.high:.1f} %, {-100 * share.low:.1f} %] less time"
+        return f"{_rounded(share.ratio)} [{_rounded(share.low)}, {_rounded(share.high)}] more time"
+    return f"{_rounded(-share.ratio)} [{_rounded(-share.high)}, {_rounded(-share.low)}] less time"
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:+.1f} %".replace("-", "−")
+    return _rounded(share, "+")
+
+
+def _rounded(share: float, sign: str = "") -> str:
+    """In percent with one decimal; what rounds to zero has no minus sign."""
+    return f"{round(100 * share, 1) + 0.0:{sign}.1f} %".replace("-", "−")
 
 
 def difference(interval: Interval) -> str:

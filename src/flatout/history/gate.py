@@ -125,7 +125,7 @@ def add_to_summary(text: str) -> None:
 
 
 def _judge(series: Series, baseline: str, ancestors: Sequence[str], max_regression: float) -> ProgramResult:
-    candidate = series.states[-1]
+    candidate = series.newest
     earlier = [state for state in series.states if state is not candidate]
     base = _base(earlier, baseline, ancestors)
     if base is None:
@@ -147,7 +147,9 @@ def _base(states: Sequence[State], baseline: str, ancestors: Sequence[str]) -> S
         if commit in by_commit:
             return by_commit[commit]
     on_branch = [state for state in states if state.run.branch == baseline]
-    return on_branch[-1] if on_branch and not ancestors else None
+    if not on_branch or ancestors:
+        return None
+    return max(on_branch, key=lambda state: state.recorded)
 
 
 def _ancestors(baseline: str, where: Path) -> list[str]:
@@ -165,9 +167,9 @@ def _newest(all_series: Sequence[Series]) -> list[Series]:
     """All programs that were run in the newest state."""
     if not all_series:
         return []
-    newest = all_series[-1].states[-1].run
+    newest = all_series[-1].newest.run
     known = any(newest.state)
-    return [one for one in all_series if one is all_series[-1] or (known and one.states[-1].run.state == newest.state)]
+    return [one for one in all_series if one is all_series[-1] or (known and one.newest.run.state == newest.state)]
 
 
 def is_named(series: Series, programs: Sequence[str]) -> bool:

@@ -55,8 +55,13 @@ class Series:
         return sum(len(state.entries) for state in self.states)
 
     @property
+    def newest(self) -> State:
+        """The state of the most recent run. It need not be the last one: an earlier state may be run again."""
+        return max(self.states, key=lambda state: state.recorded)
+
+    @property
     def recorded(self) -> float:
-        return max(state.recorded for state in self.states)
+        return self.newest.recorded
 
 
 def series_of(entries: Iterable[Entry]) -> list[Series]:

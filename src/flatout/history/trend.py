@@ -69,6 +69,16 @@ def render(
     return output.text(page)
 
 
+def verdict(series: Series) -> str:
+    """`train.py: 20.1 ms a step at main a1b2c3d, +0.5 % [−1.2 %, +2.2 %] since the state before.`"""
+    (point,) = points(series, 1)
+    state = clean(formatting.source_state(point.state.run) or point.state.run.name, 80)
+    since = _since(point.since).replace("  ", " ")
+    return f"{clean(series.title, 120)}: {duration(point.ms.ratio)} a step at {state}" + (
+        f", {since} since the state before." if since else "."
+    )
+
+
 def _write(series: Series, last: int, page: Page) -> None:
     found = points(series, last)
     counts = f"{several(series.count, 'run')} of {several(len(series.states), 'state')}"

@@ -22,12 +22,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from flatout.job.place import Place
 from flatout.model import codec, json_text
 from flatout.model.case import Host
 from flatout.model.errors import CaseUnreadable, InvalidOption
-from flatout.store import FILE, permissions, write_atomically
+from flatout.store import FILE, origin, permissions, write_atomically
 
 REPORTS_EVERY = 5.0
 LOST_AFTER = 30.0
@@ -68,20 +69,32 @@ class Member:
         return self.directory / "ranks" / folder_name(self.place.name)
 
     def join(self) -> None:
-        """Say that this rank has come. Raises InvalidOption where the directory cannot be written."""
+        """Say that this rank has come. Raises InvalidOption where the directory cannot be written, or has it."""
         try:
-            if (self.folder / "rank.json").exists():
+            if self.folder.is_dir():
+                if _is_running(self.folder):
+                    raise self._taken()
                 shutil.rmtree(self.folder)  # of an earlier job
             if not self.directory.exists():
                 permissions.make_private(self.directory)
             self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                (self.folder / "alive").touch(exist_ok=False)
+            except FileExistsError:  # the other one has come at this moment
+                raise self._taken() from None
             self._write(self._host(), None)
         except OSError as error:
             raise InvalidOption(
                 f"The directory of the job, {self.directory}, cannot be written ({error.strerror or error}). "
                 "--job takes a directory that all ranks can write to."
             ) from None
-        self._touch()
+
+    def _taken(self) -> InvalidOption:
+        return InvalidOption(
+            f"{self.place.name} runs in {self.directory} already. Give each job a directory of its own with --job, and "
+            f"each rank of a job a number of its own. One that was killed on another machine counts as running for "
+            f"{LOST_AFTER:.0f} s."
+        )
 
     @contextlib.contextmanager
     def reporting(self) -> Iterator[None]:
@@ -115,6 +128,7 @@ class Member:
             "size": self.place.size,
             "expected": list(self.place.expected),
             "ended": ended,
+            "process": origin.process(),
         }
         write_atomically(self.folder / "rank.json", json.dumps(written))
 
@@ -131,19 +145,41 @@ def folder_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.]+", "-", name)
 
 
+def _is_running(folder: Path) -> bool:
+    """Whether another process is this rank now: one that lives on this machine, else one that was heard of."""
+    path = folder / "rank.json"
+    data: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):
+        read = json_text.read(path)
+        data = read if isinstance(read, dict) else {}
+    process, host = data.get("process"), data.get("host")
+    if data.get("ended") is not None:
+        return False
+    if isinstance(process, dict) and isinstance(host, dict) and host.get("machine") == socket.gethostname():
+        return process.get("pid") != os.getpid() and origin.alive(process)
+    return time.time() - _heard(folder) <= LOST_AFTER
+
+
+def _heard(folder: Path) -> float:
+    """When the rank last wrote something; 0 where it never did."""
+    times = [0.0]
+    for name in ("rank.json", "alive"):
+        with contextlib.suppress(OSError):
+            times.append((folder / name).stat().st_mtime)
+    return max(times)
+
+
 def entries(directory: Path) -> Iterator[Entry]:
     """What each rank has written, one after the other; a damaged file is as good as none."""
     for path in sorted((directory / "ranks").glob("*/rank.json")):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, CaseUnreadable):
             data = json_text.read(path)
-            alive = path.with_name("alive")
-            heard = max(path.stat().st_mtime, alive.stat().st_mtime if alive.exists() else 0.0)
             yield Entry(
                 _with_case(codec.read(Host, data["host"]), path.parent),
                 int(data["size"]),
                 tuple(str(name) for name in data["expected"]),
                 None if data["ended"] is None else float(data["ended"]),
-                heard,
+                _heard(path.parent),
             )
 
 

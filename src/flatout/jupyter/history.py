@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from flatout.model.case import Where
@@ -14,13 +14,14 @@ OWN = re.compile(r"\s*(%%flatout\b|%(re)?load_ext\s+flatout\b|%flatout\b)")
 """Cells and lines that are flatout's own."""
 
 
-def cells_of(shell: Any) -> list[str]:
-    """What was run so far, in its order, as it was typed; the cell that runs now is the last one."""
-    return [str(text) for text in shell.history_manager.input_hist_raw[1:]]
+def cells_of(shell: Any, failed: Collection[int] = ()) -> list[str]:
+    """What was run so far, in its order, as it was typed, without what failed; the cell that runs now is the last."""
+    cells = enumerate(shell.history_manager.input_hist_raw)
+    return [str(text) for number, text in cells if number and number not in failed]
 
 
 def notebook(cells: Sequence[str], last: str) -> str:
-    """The cells before this one and this one as a notebook. What failed or was flatout's own is left out."""
+    """The cells before this one and this one as a notebook. What was flatout's own is left out."""
     kept = [body for text in cells if (body := _body(text)).strip()]
     sources = [*kept, last]
     made: list[dict[str, Any]] = [

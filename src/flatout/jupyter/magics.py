@@ -29,6 +29,9 @@ class Magic:
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
+        self.failed: set[int] = set()
+        """Numbers of the cells that have failed since flatout was loaded."""
+        shell.events.register("post_run_cell", self._note)
         self.__doc__ = f"Observe this cell, or tune it: {USAGE}"
 
     def __call__(self, line: str, cell: str) -> None:
@@ -52,6 +55,8 @@ class Magic:
             raise InvalidOption("The cell is empty: there is nothing to observe.")
         with observe(trace="--no-trace" not in words, show=False) as seen:
             result = self.shell.run_cell(cell, store_history=False)
+        if not result.success:
+            self.failed.add(self.shell.execution_count)
         # What failed in the cell has been shown by IPython already; what was seen until then is shown all the same.
         return seen.case if result.success or seen.case.steps is not None else None
 
@@ -62,10 +67,16 @@ class Magic:
 
         with tempfile.TemporaryDirectory(prefix="flatout-notebook-", dir=".") as directory:
             path = Path(directory) / "session.ipynb"
-            path.write_text(notebook(cells_of(self.shell)[:-1], cell), encoding="utf-8")
+            path.write_text(notebook(cells_of(self.shell, self.failed)[:-1], cell), encoding="utf-8")
             told = io.StringIO()
             with Bar("tuning this cell", seconds(options["budget"])), contextlib.redirect_stderr(told):
                 return tune(path, show=False, **options)
+
+    def _note(self, result: Any) -> None:
+        """After each cell. What was run in a cell, as an observed one is, has no number of its own."""
+        number = getattr(result, "execution_count", None)
+        if number is not None and not result.success:
+            self.failed.add(number)
 
     def _show(self, case: Case, cell: str) -> None:
         from IPython.display import HTML, display

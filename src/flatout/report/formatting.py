@@ -80,7 +80,7 @@ def _near(file: str, base: str) -> str:
 
 
 def duration(milliseconds: float | None) -> str:
-    if milliseconds is None:
+    if milliseconds is None or not math.isfinite(milliseconds):
         return "–"
     size = abs(milliseconds)
     if size >= 600_000:
@@ -97,9 +97,11 @@ def duration(milliseconds: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    if value is None:
+    if value is None or not math.isfinite(value):
         return "–"
     percent = 100 * value
+    if 0 < abs(percent) < 0.05:  # `0.0 %` would be nothing at all; no longer than other shares, for columns
+        return "~0 %"
     return f"{percent:.1f} %" if 0 < abs(percent) < 9.95 else f"{percent:.0f} %"
 
 
@@ -116,7 +118,7 @@ def shares(values: Mapping[str, float]) -> dict[str, str]:
 
 
 def size(count: float | None) -> str:
-    if count is None:
+    if count is None or not math.isfinite(count):
         return "–"
     value = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
@@ -127,9 +129,9 @@ def size(count: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    if value is None:
+    if value is None or not math.isfinite(value):
         return "–"
-    if math.isfinite(value) and value == int(value):
+    if value == int(value):
         return f"{int(value):,}"
     return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
 

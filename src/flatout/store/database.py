@@ -2,7 +2,8 @@
 
 Several runs may end at the same moment, and any of them may be killed while writing. The write-ahead log lets readers
 and one writer work concurrently; other writers wait, and an unfinished transaction is rolled back. The file holds the
-version of its schema: a newer flatout migrates an older file, an older flatout does not touch a newer one.
+version of its schema: a newer flatout migrates an older file, an older flatout does not touch a newer one. SQLite
+writes files beside it even to read it; where it may not, a copy is read.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,13 +70,17 @@ def path_in(home: Path) -> Path:
 class History:
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
         try:
-            if not os.environ.get(VARIABLE):  # what checkouts share, others may have to read
+            if path.is_file() and not _may_be_written(path):
+                path = self._copied()
+            elif not os.environ.get(VARIABLE):  # what checkouts share, others may have to read
                 with contextlib.suppress(OSError):
                     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
             self._connection = sqlite3.connect(path, timeout=WRITE_TIMEOUT, isolation_level=None)
             self._prepare()
         except sqlite3.DatabaseError as error:
+            self._remove_copy()
             raise self._unusable(error) from None
 
     def __enter__(self) -> History:
@@ -81,9 +88,12 @@ class History:
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
+        self._remove_copy()
 
     def add(self, run: Run, key: str, directory: str, recorded: float) -> None:
         """Insert a run, or update the row that it has already."""
+        if self._copy is not None:  # it would be lost with the copy
+            raise self._unusable(sqlite3.OperationalError("it may be read only"))
         text = json.dumps(run.to_json(), ensure_ascii=True, allow_nan=False)
         values = (key, directory, recorded, run.kind, run.program, run.commit, run.branch, text)
         with self._clear_errors(), self._writing() as connection:
@@ -111,6 +121,22 @@ class History:
             return {row[0] for row in self._connection.execute("SELECT key FROM runs")}
         except sqlite3.DatabaseError as error:
             raise self._unusable(error) from None
+
+    def _copied(self) -> Path:
+        """A copy, with the log of what was not yet moved into the file."""
+        self._copy = tempfile.TemporaryDirectory(prefix="flatout-history-")
+        copy = Path(self._copy.name) / FILE
+        try:
+            shutil.copyfile(self.path, copy)
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(f"{self.path}-wal", f"{copy}-wal")
+        except OSError as error:
+            raise sqlite3.OperationalError(error.strerror) from None
+        return copy
+
+    def _remove_copy(self) -> None:
+        if self._copy is not None:
+            self._copy.cleanup()
 
     @contextlib.contextmanager
     def _clear_errors(self) -> Iterator[None]:
@@ -156,7 +182,7 @@ class History:
         todo = "Move it away; `flatout history` makes a new one from the kept cases."
         if isinstance(error, sqlite3.OperationalError):  # the file is in order, but not to be had now
             todo = (
-                "It and its directory have to be writable, also to read it, and not locked by another program; "
+                "To add runs to it, it and its directory have to be writable, and not locked by another program; "
                 f"{VARIABLE} names another file."
             )
         return CaseUnreadable(f"The history {self.path} cannot be used: {error}. {todo}")
@@ -171,6 +197,10 @@ def open_in(home: Path | None = None) -> History:
             f"There is no history yet: {path.parent} does not exist. Run `flatout run PROGRAM` here first."
         )
     return History(path)
+
+
+def _may_be_written(path: Path) -> bool:
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
 def _storable(value: Any) -> Any:

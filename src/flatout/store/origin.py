@@ -27,7 +27,7 @@ _GIT_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", 
 def begin(directory: Path) -> None:
     """Record what a new case starts from. A failure here never stops the run."""
     with contextlib.suppress(Exception):
-        facts = {"pid": os.getpid(), "born": _start_time(os.getpid()), "at": time.time(), **_commit(Path.cwd())}
+        facts = {**process(), "at": time.time(), **_commit(Path.cwd())}
         with open(directory / FILE, "w", encoding="utf-8", opener=private) as stream:
             stream.write(json.dumps(facts))
 
@@ -38,6 +38,11 @@ def read(directory: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def process() -> dict[str, Any]:
+    """This process, for `alive`."""
+    return {"pid": os.getpid(), "born": _start_time(os.getpid())}
 
 
 def alive(facts: dict[str, Any]) -> bool:

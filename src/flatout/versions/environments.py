@@ -13,8 +13,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +30,10 @@ MADE = "flatout-environment.json"
 """Written into an environment when it is complete."""
 LAST_LINES = 6
 QUESTION_SECONDS = 60.0
+MOST_SECONDS = 3600.0
+"""That one command may take which makes an environment: TensorFlow for GPUs is some gigabytes."""
+SAY_EVERY = 30.0
+"""Seconds from one sign that it goes on to the next."""
 QUESTION = """
 import importlib.metadata, json, platform
 found = {}
@@ -83,7 +89,7 @@ def make(spec: Specification, say: Callable[[str], None]) -> str:
         with _locked(directory.parent / f"{directory.name}.lock"):
             if not _is_complete(directory):  # someone else may have made it meanwhile
                 say(f"making an environment with {' '.join(spec.requirements)}")
-                _make(spec, directory)
+                _make(spec, directory, say)
     except OSError as error:
         raise EnvironmentNotMade(
             f"No environment can be made in {directory.parent}: {error.strerror or error}. {VARIABLE} names another "
@@ -97,22 +103,22 @@ def _is_complete(directory: Path) -> bool:
     return (directory / MADE).is_file() and (directory / "bin" / "python").exists()
 
 
-def _make(spec: Specification, directory: Path) -> None:
+def _make(spec: Specification, directory: Path, say: Callable[[str], None]) -> None:
     shutil.rmtree(directory, ignore_errors=True)
     uv = shutil.which("uv") if not spec.is_path else None
     try:
         if uv:
-            _run([uv, "venv", "--quiet", "--python", _plain(spec.python) or sys.executable, str(directory)], spec)
+            _run([uv, "venv", "--quiet", "--python", _plain(spec.python) or sys.executable, str(directory)], spec, say)
             # Compiled now: a trial writes nothing, so each would compile all of TensorFlow again while it imports it.
             install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python"]
-            _run([*install, str(directory / "bin" / "python"), *spec.requirements], spec)
+            _run([*install, str(directory / "bin" / "python"), *spec.requirements], spec, say)
         else:
             python = spec.python if spec.is_path else _named(spec.python)
-            _run([python, "-m", "venv", str(directory)], spec)
+            _run([python, "-m", "venv", str(directory)], spec, say)
             if spec.is_path:
                 _put_on_top(directory, python)
             pip = [str(directory / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-            _run([*pip, "--disable-pip-version-check", *spec.requirements], spec)
+            _run([*pip, "--disable-pip-version-check", *spec.requirements], spec, say)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
@@ -135,21 +141,56 @@ def _put_on_top(directory: Path, python: str) -> None:
         (own / "flatout-below.pth").write_text("".join(lines), encoding="utf-8")
 
 
-def _run(command: Sequence[str], spec: Specification) -> None:
+def _run(command: Sequence[str], spec: Specification, say: Callable[[str], None]) -> None:
+    tool = os.path.basename(command[0])
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        returncode, output = _finished(command, lambda seconds: say(f"{tool} has worked for {seconds:.0f} s"))
+    except subprocess.TimeoutExpired:
+        raise EnvironmentNotMade(
+            f"The environment {spec.text!r} could not be made: {tool} was still at it after {MOST_SECONDS / 60:.0f} "
+            "minutes and was ended. Make the environment by hand, and name its Python."
+        ) from None
     except OSError as error:
         raise EnvironmentNotMade(
             f"{command[0]!r} cannot be started: {error.strerror}. Name a Python that is installed, or a virtual "
             "environment."
         ) from None
-    if done.returncode:
-        told = [line.strip() for line in done.stdout.splitlines() if line.strip() and not line.startswith("WARNING")]
+    if returncode:
+        told = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith("WARNING")]
         raise EnvironmentNotMade(
-            f"The environment {spec.text!r} could not be made; {os.path.basename(command[0])} says: "
+            f"The environment {spec.text!r} could not be made; {tool} says: "
             f"{' '.join(told[-LAST_LINES:]) or 'nothing'}\nWhere no release fits this Python, name another one in "
             "front: `python3.11 tensorflow==2.15`."
         )
+
+
+def _finished(command: Sequence[str], say: Callable[[float], None]) -> tuple[int, str]:
+    """Its exit code and what it wrote. It is ended with all that it has started, where it takes too long as well."""
+    began = time.monotonic()
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        while True:
+            left = MOST_SECONDS - (time.monotonic() - began)
+            try:
+                output, _ = process.communicate(timeout=max(min(SAY_EVERY, left), 0.0))
+                return process.returncode, output
+            except subprocess.TimeoutExpired:
+                if left <= SAY_EVERY:
+                    raise
+                say(time.monotonic() - began)
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
 
 
 def _existing(python: str) -> str:

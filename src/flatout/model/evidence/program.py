@@ -74,6 +74,8 @@ class KerasCall(Evidence, kind="keras-call", value="method"):
     """Calls of `fit` for a few batches of arrays, in the order of their rows."""
     apart: int = field(default=0, metadata=LATER)
     """Calls that had callbacks, and else were for one batch."""
+    outside: bool = field(default=False, metadata=LATER)
+    """All of them were made before the first of the steps, or after the last."""
 
     @property
     def is_one_batch_again(self) -> bool:

@@ -134,6 +134,8 @@ class _Calls:
         self.observer = observer
         self.method = method
         self.rows: dict[Any, list[float]] = {}
+        """Calls, their seconds, batches, those for one batch, seconds of the first, a place that methods for one batch
+        use, epochs, calls for a few batches, those with callbacks, when the first began and when the last ended."""
         self.running: tuple[Any, float, int, Callable[[], _Asked]] | None = None
         """The call that has not returned: its place, its start, the batches before it, what it asked for."""
         observer.hooks.at_flush.append(self.write)
@@ -146,7 +148,8 @@ class _Calls:
     def add(
         self, rows: dict[Any, list[float]], place: Any, elapsed: float, batches: int, asked: Callable[[], _Asked]
     ) -> None:
-        row = rows.setdefault(place, [0, 0.0, 0, 0, elapsed, 0, 0, 0, 0])
+        now = perf_counter()
+        row = rows.setdefault(place, [0, 0.0, 0, 0, elapsed, 0, 0, 0, 0, now - elapsed, now])
         row[0] += 1
         row[1] += elapsed
         row[2] += self.batches() - batches
@@ -155,6 +158,7 @@ class _Calls:
         row[6] += epochs
         row[7] += few
         row[8] += apart
+        row[10] = now
 
     def write(self) -> None:
         found = {place: list(values) for place, values in list(self.rows.items())}

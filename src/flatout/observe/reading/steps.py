@@ -7,6 +7,7 @@ step runs from the end of the one before to its own end, so that input, Python a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +87,13 @@ class Measured:
         """Step times to judge by. Those inside the window count too: a trace slows a step less than a noisy machine."""
         chosen = self.clean if self.clean.any() else np.ones(len(self.n), bool)
         return np.repeat(self.time[chosen], np.minimum(self.n[chosen], 1000))
+
+    def is_outside(self, times: Sequence[float]) -> bool:
+        """Whether what began and ended at these times was over before the first step, or began after the last."""
+        if len(times) != 2:
+            return False
+        rows, is_whole = self.stream.rows, self.n.sum() >= self.count  # else steps were made after these rows
+        return bool(times[1] <= rows[0, 2] or (is_whole and times[0] >= rows[-1, 3]))
 
 
 def streams(recording: Recording) -> list[Stream]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import unicodedata
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -69,4 +70,13 @@ def can_show(encoding: str | None) -> bool:
 
 def to_ascii(text: str) -> str:
     """Every character by one of the same width, so that columns stay aligned."""
-    return "".join(c if c < "\x80" else "?" * cell_len(c) for c in text.translate(_ASCII))
+    translated = text.translate(_ASCII)
+    return "".join(c if c < "\x80" else _plain(c, translated[max(place - 1, 0)]) for place, c in enumerate(translated))
+
+
+def _plain(character: str, before: str) -> str:
+    """`é` → `e`, `n²` → `n2`; behind a digit a raised one would make another number."""
+    width = cell_len(character)
+    plain = unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode()
+    raised = unicodedata.decomposition(character).startswith("<super>") and before.isdigit()
+    return plain if len(plain) == width and not raised else "?" * width

@@ -120,6 +120,29 @@ def _check(book: Notebook, path: str) -> None:
         raise NotebookUnusable(f"{path} has no code cells in Python{other}.")
     if book.broken:
         raise NotebookUnusable(f"Cell {book.broken[0]} of {path} is not valid Python.")
+    line = _awaiting(ast.parse(book.text))
+    if line is not None:
+        cell, line = book.place(line)
+        raise NotebookUnusable(
+            f"Cell {cell} of {path} awaits in line {line} outside of any function, which works in IPython alone. Put "
+            "what it does into a function, `async def main(): …`, and call `asyncio.run(main())` in a copy."
+        )
+
+
+def _awaiting(module: ast.AST) -> int | None:
+    """The first line outside of functions that awaits something."""
+    lines: list[int] = []
+    nodes = [module]
+    while nodes:
+        for child in ast.iter_child_nodes(nodes.pop()):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                continue
+            if isinstance(child, (ast.Await, ast.AsyncFor, ast.AsyncWith)):
+                lines.append(child.lineno)
+            elif isinstance(child, ast.comprehension) and child.is_async:
+                lines.append(child.target.lineno)
+            nodes.append(child)
+    return min(lines, default=None)
 
 
 def _what_to_do(content: bytes) -> str:
@@ -150,6 +173,8 @@ def _statement(line: str, cell: int) -> str:
         return _shell(target, command.strip())
     found = re.match(r"(?:([\w.,\[\] ]+=)\s*)?%%?\s*(\w+)\s*(.*)", line)
     target, name, rest = found.groups() if found is not None else ("", "", "")
+    if name == "capture":
+        return _captured(rest)
     if name in LEFT_OUT or line.startswith("%%"):
         return "pass"
     if name in MEASURING:
@@ -163,6 +188,13 @@ def _statement(line: str, cell: int) -> str:
     if name and _has_ipython():
         return f"{target or ''} get_ipython().run_line_magic({name!r}, {rest!r})".strip()
     raise NotebookUnusable(_refused(f"%{name}" if name else line[:40], cell))
+
+
+def _captured(rest: str) -> str:
+    """`%%capture out`: the cell shows what it writes, and `out` is there, but empty."""
+    name = next((word for word in rest.split() if word.isidentifier()), None)
+    fields = "stdout='', stderr='', outputs=[], show=lambda: None"
+    return f'{name} = __import__("types").SimpleNamespace({fields})' if name else "pass"
 
 
 def _of_cell(source: str, cell: int) -> str:

@@ -20,7 +20,7 @@ def read(
     found: list[Evidence] = []
     found += program.levers(recording)
     found += program.switches(recording)
-    found += program.keras(recording)
+    found += program.keras(recording, measured)
     found += program.resources(recording, measured)
     found += program.undisturbed(recording, measured)
     found += program.yardstick(recording, measured)

@@ -126,21 +126,13 @@ def eager_lines(recording: Recording, measured: Measured) -> list[EagerLine]:
             per_step=calls / count,
             function=function,
             first=first,
-            outside=_is_outside(measured, times),
+            outside=measured.is_outside(times),
             where=context.where(file, line, function),
             source="hook",
         )
         for kind, fact in newest.items()
         for file, line, function, first, calls, seconds, *times in fact["rows"]
     ]
-
-
-def _is_outside(measured: Measured, times: list[float]) -> bool:
-    """Whether what began and ended at these times was over before the first step began, or began after the last."""
-    if len(times) != 2:
-        return False
-    rows, is_whole = measured.stream.rows, measured.n.sum() >= measured.count  # else steps were made after these rows
-    return bool(times[1] <= rows[0, 2] or (is_whole and times[0] >= rows[-1, 3]))
 
 
 def feeds(recording: Recording, measured: Measured) -> list[Feed]:

@@ -63,7 +63,7 @@ def switches(recording: Recording) -> list[Evidence]:
     return found
 
 
-def keras(recording: Recording) -> list[Evidence]:
+def keras(recording: Recording, measured: Measured | None) -> list[Evidence]:
     found: list[Evidence] = [
         ModelCompiled(
             fact.get("run_eagerly"),
@@ -84,6 +84,7 @@ def keras(recording: Recording) -> list[Evidence]:
         own = float(np.median((rows[:, 3] - rows[:, 2]) / np.maximum(rows[:, 1], 1))) * 1e3 if len(rows) else None
         for file, line, function, calls, seconds, batches, *more in fact["rows"]:
             single, first, values, epochs, few, apart = [*more, *(None, 0.0, 0, 0, 0, 0)[len(more) :]][:6]
+            times = more[6:8]
             found.append(
                 KerasCall(
                     method,
@@ -97,6 +98,7 @@ def keras(recording: Recording) -> list[Evidence]:
                     epochs=epochs,
                     few=few,
                     apart=apart,
+                    outside=measured is not None and len(measured.n) > 0 and measured.is_outside(times),
                     where=context.where(file, line, function),
                     source="hook",
                 )
