@@ -280,7 +280,7 @@ def test_other_numbers() -> None:
         "61 %",
         "100 %",
     ]
-    assert [share(value) for value in (0.0003, -0.0003, 1e-9)] == ["~0 %"] * 3
+    assert [share(value) for value in (0.0003, -0.0003, 1e-9)] == ["0.0 %"] * 3
     assert [show(float("nan")) for show in (duration, share, size, number)] == ["–"] * 4
     assert [size(value) for value in (12, 2048, 6_412_001_280)] == ["12 B", "2.0 KiB", "6.0 GiB"]
     assert [number(value) for value in (25600, 0.25, 12.34)] == ["25,600", "0.25", "12.3"]

@@ -100,8 +100,8 @@ def share(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return "–"
     percent = 100 * value
-    if 0 < abs(percent) < 0.05:  # `0.0 %` would be nothing at all; no longer than other shares, for columns
-        return "~0 %"
+    if abs(percent) < 0.05:
+        percent = abs(percent)  # no `−0.0 %`
     return f"{percent:.1f} %" if 0 < abs(percent) < 9.95 else f"{percent:.0f} %"
 
 
