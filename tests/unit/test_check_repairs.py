@@ -222,6 +222,31 @@ def test_a_number_becomes_a_tensor_only_where_a_tensor_of_integers_will_do(body:
     assert [item.repair is not None for item in found] == [repaired]
 
 
+@pytest.mark.parametrize(
+    ("made", "cured"),
+    [
+        (".map(aug)", False),
+        (".shuffle(9)", False),
+        (".repeat(2)", False),
+        ("\nds.shuffle(9)", False),
+        (".map(same)", True),
+        ("", True),
+    ],
+)
+def test_a_lost_cache_is_no_misplaced_one_and_its_cure_makes_none(made: str, cured: bool) -> None:
+    source = (
+        "import tensorflow as tf\ndef aug(x):\n    return tf.image.random_flip_left_right(x)\n"
+        f"def same(x):\n    return x\nds = tf.data.Dataset.range(9){made}\nds.cache()\nmodel.fit(ds)\n"
+    )
+    checker = Checker(select(["misplaced-cache", "discarded-stage"]))
+    found = checker.check(source, PROGRAM).diagnostics
+    assert {item.cause for item in found} == {"discarded-stage"}
+    assert (found[-1].repair is not None) == cured
+    after = fix(source.encode(), PROGRAM, checker, everything).content.decode()
+    assert not [item for item in checker.check(after, PROGRAM).diagnostics if item.cause == "misplaced-cache"]
+    assert ("ds = ds.cache()" in after) == cured
+
+
 def test_each_unsafe_repair_says_what_it_assumes() -> None:
     silent = set()
     for path in FIXTURES.glob("*/*.py"):
