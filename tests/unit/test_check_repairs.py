@@ -247,6 +247,27 @@ def test_a_lost_cache_is_no_misplaced_one_and_its_cure_makes_none(made: str, cur
     assert ("ds = ds.cache()" in after) == cured
 
 
+@pytest.mark.parametrize(
+    ("imported", "written", "renamed"),
+    [
+        ("import tensorflow as tf", "tf.keras.mixed_precision.experimental", True),
+        ("from tensorflow import keras", "keras.mixed_precision.experimental", True),
+        ("from tensorflow.keras import mixed_precision", "mixed_precision.experimental", True),
+        ("from tensorflow.keras.mixed_precision import experimental as mp", "mp", False),
+        ("import tensorflow.keras.mixed_precision.experimental as mp", "mp", False),
+        ("import tensorflow as tf\nmp = tf.keras.mixed_precision.experimental", "mp", False),
+    ],
+)
+def test_a_call_is_renamed_only_where_its_import_does_not_fail_by_itself(
+    imported: str, written: str, renamed: bool
+) -> None:
+    source = f'import tensorflow as tf\n{imported}\n{written}.set_policy("mixed_float16")\n'
+    result = fix(source.encode(), PROGRAM, Checker(select(["gone-api"])), everything).content.decode()
+    assert (result != source) == renamed
+    left = Checker(select(["gone-api"])).check(result, PROGRAM).diagnostics
+    assert bool(left) != renamed
+
+
 def test_each_unsafe_repair_says_what_it_assumes() -> None:
     silent = set()
     for path in FIXTURES.glob("*/*.py"):
