@@ -268,6 +268,19 @@ def test_a_call_is_renamed_only_where_its_import_does_not_fail_by_itself(
     assert bool(left) != renamed
 
 
+def test_a_form_feed_in_front_of_code_moves_no_edit() -> None:
+    source = (
+        b"import tensorflow as tf\nmodel = tf.keras.Sequential()\n\x0cmodel.run_eagerly = True\n"
+        b"\x0cmodel.compile(run_eagerly=True, loss='a')\nfor i in range(10000):\n\x0c    model.predict(x, verbose=0)\n"
+    )
+    wanted = (
+        b"import tensorflow as tf\nmodel = tf.keras.Sequential()\n"
+        b"\x0cmodel.compile(loss='a')\nfor i in range(10000):\n\x0c    model.predict_on_batch(x)\n"
+    )
+    checker = Checker(select(["run-eagerly", "predict-in-loop"]))
+    assert fix(source, PROGRAM, checker, everything).content == wanted
+
+
 def test_each_unsafe_repair_says_what_it_assumes() -> None:
     silent = set()
     for path in FIXTURES.glob("*/*.py"):
