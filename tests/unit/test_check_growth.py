@@ -32,6 +32,20 @@ def _arms(size: int) -> str:
     return _HEAD + first + rest
 
 
+def _step_functions(size: int) -> str:
+    step = """
+def step{n}(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(x) - y)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    return loss
+for x, y in rows:
+    step{n}(x, y)
+"""
+    return _HEAD + "".join(step.format(n=n) for n in range(size))
+
+
 def _calls_made(checker: Checker, text: str) -> int:
     made = 0
 
@@ -55,3 +69,9 @@ def test_twice_the_findings_take_about_twice_the_work(text_of: Callable[[int], s
     checker = Checker(select(["all"]))
     checker.check(text_of(3), "program.py")  # what is read once, such as the catalogue
     assert _calls_made(checker, text_of(80)) < 2.5 * _calls_made(checker, text_of(40))
+
+
+def test_step_functions_do_not_ask_all_others_about_all_of_their_code() -> None:
+    checker = Checker(select(["eager-step"]))
+    checker.check(_step_functions(3), "program.py")
+    assert _calls_made(checker, _step_functions(20)) < 2.8 * _calls_made(checker, _step_functions(10))
