@@ -138,6 +138,37 @@ def test_the_oldest_tensorflow_of_a_project(text: str, oldest: list[tuple[int, i
     assert pins.in_text(text) == oldest
 
 
+POETRY = "[tool.poetry.dependencies]\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "oldest"),
+    [
+        ("pyproject.toml", POETRY + 'tensorflow = "2.10"\n', (2, 10)),
+        ("pyproject.toml", POETRY + 'tensorflow = {version = "^2.10"}\n', (2, 10)),
+        ("pyproject.toml", POETRY + 'tensorflow-cpu = {extras = ["x"], version = "2.10.*"}\n', (2, 10)),
+        ("pyproject.toml", POETRY + '"tensorflow" = "^1.15 || >=2.4,<2.9"\n', (1, 15)),
+        ("pyproject.toml", '[tool.poetry.dependencies.tensorflow]\nversion = "^2.10"\n', (2, 10)),
+        ("pyproject.toml", '[tool.poetry.group.train.dependencies]\ntensorflow = "~2.10"\n', (2, 10)),
+        ("pyproject.toml", POETRY + 'tensorflow = [\n {version = "2.12"},\n {version = "2.9"}\n]\n', (2, 9)),
+        ("pyproject.toml", POETRY + 'tensorflow = "*"\ntensorflow-datasets = "4.9"\n', None),
+        ("pyproject.toml", POETRY + 'tensorflow = {git = "https://x/2.10"}\n', None),
+        ("pyproject.toml", '[dependency-groups]\ntrain = ["tensorflow~=2.10", {include-group = "a"}]\n', (2, 10)),
+        ("pyproject.toml", '[tool.pdm.dev-dependencies]\ntrain = [\n  "tensorflow>=2.10",\n]\n', (2, 10)),
+        ("pyproject.toml", '[tool.uv]\ndev-dependencies = ["tensorflow==2.10.1"]\n', (2, 10)),
+        ("pyproject.toml", '[tool.hatch.envs.train]\ndependencies = ["tensorflow>=2.10"]\n', (2, 10)),
+        ("Pipfile", '[packages]\ntensorflow = {version = "==2.10.0", extras = ["x"]}\n', (2, 10)),
+    ],
+)
+def test_the_oldest_tensorflow_of_other_tools(
+    tmp_path: Path, name: str, text: str, oldest: tuple[int, int] | None
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / name).write_text(text)
+    pins.oldest.cache_clear()
+    assert pins.oldest(str(tmp_path)) == oldest
+
+
 def test_a_rename_needs_a_tensorflow_that_has_the_new_name(tmp_path: Path) -> None:
     source = "import tensorflow as tf\ntf.keras.mixed_precision.experimental.set_policy('mixed_float16')\n"
     scaled = source.replace("set_policy('mixed_float16')", "Policy('mixed_float16', loss_scale='dynamic')")

@@ -222,6 +222,65 @@ def test_a_number_becomes_a_tensor_only_where_a_tensor_of_integers_will_do(body:
     assert [item.repair is not None for item in found] == [repaired]
 
 
+@pytest.mark.parametrize(
+    ("made", "cured"),
+    [
+        (".map(aug)", False),
+        (".shuffle(9)", False),
+        (".repeat(2)", False),
+        ("\nds.shuffle(9)", False),
+        (".map(same)", True),
+        ("", True),
+    ],
+)
+def test_a_lost_cache_is_no_misplaced_one_and_its_cure_makes_none(made: str, cured: bool) -> None:
+    source = (
+        "import tensorflow as tf\ndef aug(x):\n    return tf.image.random_flip_left_right(x)\n"
+        f"def same(x):\n    return x\nds = tf.data.Dataset.range(9){made}\nds.cache()\nmodel.fit(ds)\n"
+    )
+    checker = Checker(select(["misplaced-cache", "discarded-stage"]))
+    found = checker.check(source, PROGRAM).diagnostics
+    assert {item.cause for item in found} == {"discarded-stage"}
+    assert (found[-1].repair is not None) == cured
+    after = fix(source.encode(), PROGRAM, checker, everything).content.decode()
+    assert not [item for item in checker.check(after, PROGRAM).diagnostics if item.cause == "misplaced-cache"]
+    assert ("ds = ds.cache()" in after) == cured
+
+
+@pytest.mark.parametrize(
+    ("imported", "written", "renamed"),
+    [
+        ("import tensorflow as tf", "tf.keras.mixed_precision.experimental", True),
+        ("from tensorflow import keras", "keras.mixed_precision.experimental", True),
+        ("from tensorflow.keras import mixed_precision", "mixed_precision.experimental", True),
+        ("from tensorflow.keras.mixed_precision import experimental as mp", "mp", False),
+        ("import tensorflow.keras.mixed_precision.experimental as mp", "mp", False),
+        ("import tensorflow as tf\nmp = tf.keras.mixed_precision.experimental", "mp", False),
+    ],
+)
+def test_a_call_is_renamed_only_where_its_import_does_not_fail_by_itself(
+    imported: str, written: str, renamed: bool
+) -> None:
+    source = f'import tensorflow as tf\n{imported}\n{written}.set_policy("mixed_float16")\n'
+    result = fix(source.encode(), PROGRAM, Checker(select(["gone-api"])), everything).content.decode()
+    assert (result != source) == renamed
+    left = Checker(select(["gone-api"])).check(result, PROGRAM).diagnostics
+    assert bool(left) != renamed
+
+
+def test_a_form_feed_in_front_of_code_moves_no_edit() -> None:
+    source = (
+        b"import tensorflow as tf\nmodel = tf.keras.Sequential()\n\x0cmodel.run_eagerly = True\n"
+        b"\x0cmodel.compile(run_eagerly=True, loss='a')\nfor i in range(10000):\n\x0c    model.predict(x, verbose=0)\n"
+    )
+    wanted = (
+        b"import tensorflow as tf\nmodel = tf.keras.Sequential()\n"
+        b"\x0cmodel.compile(loss='a')\nfor i in range(10000):\n\x0c    model.predict_on_batch(x)\n"
+    )
+    checker = Checker(select(["run-eagerly", "predict-in-loop"]))
+    assert fix(source, PROGRAM, checker, everything).content == wanted
+
+
 def test_each_unsafe_repair_says_what_it_assumes() -> None:
     silent = set()
     for path in FIXTURES.glob("*/*.py"):

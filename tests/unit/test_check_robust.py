@@ -287,6 +287,12 @@ def test_selection_by_group_cause_and_pattern() -> None:
         ("# flatout: ignore[host-sync]", 1),
         ("# flatout ignore", 1),
         ("# flatout: ignored", 1),
+        ("# flatout: ignore - to step through it", 0),
+        ("# flatout: ignore-line", 1),
+        ("# flatout: ignore: host-sync", 1),
+        ("# flatout: ignore[host-sync", 1),
+        ("# flatout: ignore(run-eagerly)", 1),
+        ("# flatout: ignore-file[run-eagerly", 1),
     ],
 )
 def test_comments_silence(comment: str, left: int) -> None:
@@ -297,6 +303,29 @@ def test_comments_silence(comment: str, left: int) -> None:
     assert len(checker.check(behind).diagnostics) == left
     assert len(checker.check(above).diagnostics) == left
     assert len(checker.check(text).diagnostics) == 1
+
+
+@pytest.mark.parametrize(
+    ("comment", "told"),
+    [
+        ("# flatout: ignore-line", "ignores nothing"),
+        ("# flatout: ignore: host-sync", "ignores nothing"),
+        ("# flatout: ignore[run-eagerly", "ignores nothing"),
+        ("# flatout: ignore[run-eagrly]", "'run-eagrly'"),
+        ("# flatout: ignore-file[run-eagrly, host-sync]", "'run-eagrly'"),
+        ("# flatout: ignore[run-eagerly, gpu-idle]", ""),
+        ("# flatout: ignore because it is shown so", ""),
+    ],
+)
+def test_a_comment_that_ignores_nothing_is_told(comment: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text(f"import tensorflow as tf\nmodel.compile(run_eagerly=True)  {comment}\n")
+    for _ in range(2):  # the second time from the cache
+        report = check([str(file)], job(tmp_path))
+        assert not report.problems
+        assert len(report.remarks) == bool(told)
+        assert all(text.startswith(f"{file}:2: ") and told in text for text in report.remarks)
+    assert report.from_cache == 1
 
 
 STEP = """\

@@ -43,3 +43,18 @@ def test_what_stays_is_told_by_its_line(tmp_path: Path, cure: str, evidence: Evi
     edit = importlib.import_module(f"flatout.cures.{cure}.edit").edit
     assert edit(path.read_text(), str(path), case, "") is None
     assert words in importlib.import_module(f"flatout.cures.{cure}").CURE.by_hand(case, "")
+
+
+@pytest.mark.parametrize(
+    ("cure", "evidence", "row"),
+    [("direct_predict", PREDICT, "y = forward(x)  # predict"), ("traced_calls", MODEL, "y = sampler(model(x))")],
+)
+def test_a_form_feed_begins_no_line(tmp_path: Path, cure: str, evidence: Evidence, row: str) -> None:
+    layer = "class Own(Layer):\n    def call(self, x):\n        return x\n"
+    path = tmp_path / "train.py"
+    path.write_text(f"\x0c\nfor x in rows:  # a\u2028b\n    {row}\n{layer}", encoding="utf-8")
+    seen = type(evidence)(**{**vars(evidence), "where": Where(str(path), 3, "train")})
+    case = Case("run", program=Program(("python", str(path)), str(tmp_path)), evidence=(seen,))
+    edit = importlib.import_module(f"flatout.cures.{cure}.edit").edit
+    assert edit(path.read_text(encoding="utf-8"), str(path), case, "") is None
+    assert "line 3" in importlib.import_module(f"flatout.cures.{cure}").CURE.by_hand(case, "")

@@ -61,7 +61,7 @@ def test_a_directory_that_cannot_be_used_is_not(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_program_that_sets_the_flags_is_told_where_to_add_one(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text('import os\nos.environ["TF_XLA_FLAGS"] = "--tf_xla_auto_jit=2"\n')
+    (tmp_path / "train.py").write_text('import\x0c os\nos.environ["TF_XLA_FLAGS"] = "--tf_xla_auto_jit=2"\n')
     case = Case("tune", program=Program(("python", "train.py"), str(tmp_path)))
     said = by_hand(case, "compile-cache")
     assert f"{tmp_path}/train.py:2: add --tf_xla_persistent_cache_directory=DIRECTORY" in said

@@ -49,7 +49,7 @@ from flatout.source import context
 from flatout.source.analysis import consequence, datasets
 from flatout.source.analysis.call_summary import CallSummary
 from flatout.source.analysis.patterns import Match, pattern
-from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.scopes import Scope, Site
 from flatout.source.analysis.syntax import argument, constant, keyword, last_name, takes_unknown
 from flatout.source.repairs import PARALLEL_CALLS, DeleteStatement, Repair
 
@@ -146,7 +146,7 @@ def _no_parallel_calls(call: ast.Call, site: Site) -> Iterator[Match]:
     if not isinstance(call.func, ast.Attribute) or site.dotted(call.func) or takes_unknown(call) or not call.args:
         return
     if argument(call, 1, "num_parallel_calls") is None and datasets.before(call, site).certain:
-        first = min(call.lineno for call, where in site.scope.facts.calls if last_name(call.func) == "map")
+        first = site.module.once(_first_map, site.scope)
         yield Match(
             call,
             "This map asks for no parallel calls; TensorFlow before 2.7 then runs it on one core.",
@@ -157,6 +157,10 @@ def _no_parallel_calls(call: ast.Call, site: Site) -> Iterator[Match]:
             if site.module.version < (2, 7) and call.lineno == first and _is_work(call, site)
             else "low",
         )
+
+
+def _first_map(scope: Scope) -> int:
+    return min(call.lineno for call, _ in scope.facts.calls if last_name(call.func) == "map")
 
 
 @pattern("one-at-a-time", calls=("map", "interleave"), words=("num_parallel_calls",))

@@ -36,6 +36,7 @@ from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.syntax import last_name
 from flatout.source.notebooks.text import MARK
 from flatout.source.repairs import AssignResult, Repair
 
@@ -61,19 +62,41 @@ def _result_unused(node: ast.Expr, site: Site) -> Iterator[Match]:
     call = node.value
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in _STAGES:
         return
-    if site.dotted(call.func) or not datasets.before(call, site).certain or _is_last_of_cell(node, site):
+    chain = datasets.before(call, site)
+    if site.dotted(call.func) or not chain.certain or _is_last_of_cell(node, site):
         return
     name = call.func.value
-    exact = call.func.attr in ("cache", "prefetch", "with_options")
+    freezes = call.func.attr == "cache" and _changes_by_epoch(chain, node, site)
+    exact = call.func.attr in ("cache", "prefetch", "with_options") and not freezes
     yield Match(
         node,
         f"{call.func.attr} returns a new dataset, which is thrown away here: the line has no effect.",
-        f"Assign it: {ast.unparse(name)} = {ast.unparse(name)}.{call.func.attr}(…)."
+        "Cache what is the same in every epoch: before the stages that shuffle, repeat or draw random numbers."
+        if freezes
+        else f"Assign it: {ast.unparse(name)} = {ast.unparse(name)}.{call.func.attr}(…)."
         if isinstance(name, (ast.Name, ast.Attribute))
         else "Assign the result.",
         "exact" if exact else "semantic",
-        repair=Repair(AssignResult(), assumes="the stage is wanted") if _may_assign(name, site) else None,
+        repair=Repair(AssignResult(), assumes="the stage is wanted")
+        if _may_assign(name, site) and not freezes
+        else None,
         confidence="low" if call.func.attr in _SELDOM_MISSED else "high",
+    )
+
+
+def _changes_by_epoch(chain: datasets.Chain, node: ast.Expr, site: Site) -> bool:
+    """Whether a cache behind it would keep what is to differ in every epoch, which is a fault of its own.
+
+    What is thrown away above it counts as well: that may be assigned by then."""
+    lost = [
+        datasets.Stage(last_name(call.func), call, where)
+        for call, where in site.scope.facts.calls
+        if isinstance(where.statement, ast.Expr) and where.statement.value is call and where.line < node.lineno
+    ]
+    return any(
+        stage.name in ("shuffle", "repeat")
+        or (stage.name == "map" and datasets.draws_at_random(stage.function) is not None)
+        for stage in (*chain.stages, *lost)
     )
 
 

@@ -235,11 +235,22 @@ def _name(node: ast.stmt, site: Site) -> Iterator[Match]:
 def _renamed(new: str, part: ast.AST, name: ast.AST, site: Site) -> Repair | None:
     """Where the call gives nothing that the new name does not take: one argument, by position."""
     calls = [call for call in ast.walk(part) if isinstance(call, ast.Call) and call.func is name]
+    if not _stays_importable(new, name, site):
+        return None
     if "." not in new or not calls or calls[0].keywords or len(calls[0].args) != 1 or takes_unknown(calls[0]):
         return None
     return Repair(
         Rename(new), safe=site.module.is_pinned and site.module.version >= (2, 4), assumes="TensorFlow 2.4 or later"
     )
+
+
+def _stays_importable(new: str, name: ast.AST, site: Site) -> bool:
+    """Whether the new name is in what the file imports. `from keras.mixed_precision import experimental` fails by
+    itself, however its members are called."""
+    while isinstance(name, ast.Attribute):
+        name = name.value
+    raw = site.raw(name)
+    return "." not in raw or new.startswith(f"{site.dotted(name)}.")
 
 
 @pattern("argument", calls=("function", "compile"), words=tuple(ARGUMENTS), in_tests=True, default=False)

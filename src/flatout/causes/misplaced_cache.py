@@ -52,7 +52,9 @@ def _after_random(call: ast.Call, site: Site) -> Iterator[Match]:
     stage = next(
         (s for s in chain.stages if s.name == "map" and datasets.draws_at_random(s.function) is not None), None
     )
-    if stage is not None and chain.certain and "cache" not in chain.names() and not site.unsure_of(stage.site):
+    if stage is None or _is_lost(call, site):
+        return
+    if chain.certain and "cache" not in chain.names() and not site.unsure_of(stage.site):
         drawn = datasets.draws_at_random(stage.function)
         yield Match(
             call,
@@ -63,6 +65,11 @@ def _after_random(call: ast.Call, site: Site) -> Iterator[Match]:
             report_at=call.func,
             confidence="low" if _is_off_by_default(site) else "high",
         )
+
+
+def _is_lost(call: ast.Call, site: Site) -> bool:
+    """Whether nothing gets the dataset with the cache, so that nothing is kept: `discarded-stage` reports it."""
+    return isinstance(site.statement, ast.Expr) and site.statement.value is call
 
 
 def _is_off_by_default(site: Site) -> bool:
@@ -90,7 +97,12 @@ def _after_shuffle(call: ast.Call, site: Site) -> Iterator[Match]:
     since = {stage.name for stage in chain.since(shuffle)}
     if {"interleave", "flat_map", "take", "skip", "shard"} & since:
         return  # files were shuffled, or a part was chosen at random, for good
-    if _followed_by("shuffle", call, site) or site.unsure_of(shuffle.site) or shuffle.site.scope is not site.scope:
+    if (
+        _is_lost(call, site)
+        or _followed_by("shuffle", call, site)
+        or site.unsure_of(shuffle.site)
+        or shuffle.site.scope is not site.scope
+    ):
         return
     yield Match(
         call,
@@ -111,7 +123,7 @@ def _after_repeat(call: ast.Call, site: Site) -> Iterator[Match]:
     repeat = chain.last("repeat")
     if repeat is None or not chain.certain or "take" in [stage.name for stage in chain.since(repeat)]:
         return
-    if site.unsure_of(repeat.site):
+    if site.unsure_of(repeat.site) or _is_lost(call, site):
         return
     count = constant(argument(repeat.call, 0, "count"))
     endless = count is None or count == -1 or not (repeat.call.args or repeat.call.keywords)

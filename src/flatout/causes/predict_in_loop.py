@@ -173,12 +173,9 @@ def _fit_every_step(call: ast.Call, site: Site) -> Iterator[Match]:
     if loop is None or loops.is_short(loop, _FEW) or loops.names_epochs(loop) or isinstance(loop, ast.ListComp):
         return
     written = ast.unparse(model)
-    if loaded_names(model) & (loops.target_names(loop) | stored_names(loop)):
+    if loaded_names(model) & (loops.target_names(loop) | site.module.once(stored_names, loop)):
         return
-    predicts = any(
-        last_name(other.func) == "predict" and ast.unparse(other.func).startswith(f"{written}.")
-        for other, _ in loops.direct_calls(loop, site.scope)
-    )
+    predicts = any(text.startswith(f"{written}.") for text in site.module.once(_predictions, loop, site.scope))
     once = keyword(call, "epochs") is None or constant(keyword(call, "epochs")) == 1
     if once and (predicts or (isinstance(loop, ast.For) and loops.over_data(loop, site))):
         yield Match(
@@ -190,6 +187,12 @@ def _fit_every_step(call: ast.Call, site: Site) -> Iterator[Match]:
         )
 
 
+def _predictions(loop: Loop, scope: Scope) -> frozenset[str]:
+    """How the calls of `predict` in a loop are written."""
+    calls = loops.direct_calls(loop, scope)
+    return frozenset(ast.unparse(call.func) for call, _ in calls if last_name(call.func) == "predict")
+
+
 def _takes_batches_once(call: ast.Call, site: Site) -> bool:
     """Whether a script goes once through its batches: `for images, labels in rows: model.predict(images)`"""
     if site.scope.is_function or len(site.loops) != 1 or not isinstance(call.args[0], ast.Name):
@@ -199,18 +202,18 @@ def _takes_batches_once(call: ast.Call, site: Site) -> bool:
         return False
     target: ast.expr = loop.target
     if isinstance(target, ast.Name):  # `rows, labels = batch` in the loop
-        batch = target.id
-        target = next(
-            (
-                item.targets[0]
-                for item in loop.body
-                if isinstance(item, ast.Assign) and isinstance(item.value, ast.Name) and item.value.id == batch
-            ),
-            target,
-        )
+        target = site.module.once(_first_taken_from, loop, target.id) or target
     return isinstance(target, ast.Tuple) and any(
         isinstance(item, ast.Name) and item.id == call.args[0].id for item in target.elts[:1]
     )
+
+
+def _first_taken_from(loop: ast.For, name: str) -> ast.expr | None:
+    """What the first statement in a loop gives the value of a name to."""
+    for item in loop.body:
+        if isinstance(item, ast.Assign) and isinstance(item.value, ast.Name) and item.value.id == name:
+            return item.targets[0]
+    return None
 
 
 def _few_in_all(site: Site) -> bool:
@@ -246,20 +249,28 @@ def _has_fit_at_all(scope: Scope) -> bool:
 
 def _is_printed(call: ast.Call, site: Site) -> bool:
     """Whether each result is printed for a reader: an example, a file that the user has asked about."""
-    names: set[str] = set()
-    inside = [(bind, name) for name, binds in site.scope.facts.binds.items() for bind in binds]
+    return call in site.module.once(_printed, site.scope, site.loops)
+
+
+def _printed(scope: Scope, around: tuple[Loop, ...]) -> set[ast.AST]:
+    """The nodes in the innermost of some loops whose value is printed there, also by names that it is given to."""
+    shown = {
+        node
+        for call, where in scope.facts.calls
+        if last_name(call.func) in ("print", "format_map") and where.loops[: len(around)] == around
+        for node in ast.walk(call)
+    }
+    names = {node.id for node in shown if isinstance(node, ast.Name)}
+    inside = [(bind, name) for name, binds in scope.facts.binds.items() for bind in binds]
     inside.sort(key=lambda item: item[0].site.line)
-    for bind, name in inside:
-        if bind.value is None or bind.site.loops != site.loops or _trains(bind.value):
+    passed_on: set[str] = set()  # names of which a later statement makes something that is printed
+    for bind, name in reversed(inside):
+        if bind.value is None or bind.site.loops != around or _trains(bind.value):
             continue
-        if any(node is call for node in ast.walk(bind.value)) or loaded_names(bind.value) & names:
-            names.add(name)
-    return any(
-        last_name(other.func) in ("print", "format_map")
-        and where.loops[: len(site.loops)] == site.loops
-        and any(node is call or (isinstance(node, ast.Name) and node.id in names) for node in ast.walk(other))
-        for other, where in site.scope.facts.calls
-    )
+        if name in names or name in passed_on:
+            shown.update(ast.walk(bind.value))
+            passed_on |= loaded_names(bind.value)
+    return shown
 
 
 def _trains(value: ast.expr) -> bool:
@@ -285,13 +296,20 @@ def _matters(loop: Loop, site: Site) -> bool:
         return False  # `range(FLAGS.num_show)`
     if is_rare(site, loop):
         return False  # a preview at every hundredth turn
-    if _WAITS.search(loops.without_flags(loop)):
-        return False  # waits for something else anyway
-    if loops.is_short(loop, _FEW, site) or loops.shows(loop):
+    if loops.is_short(loop, _FEW, site):
         return False
-    return not any(
+    return not site.module.once(_waits_or_shows, loop) and not site.module.once(_draws, loop, site.scope)
+
+
+def _waits_or_shows(loop: Loop) -> bool:
+    """Whether it waits for something else anyway, or plots."""
+    return _WAITS.search(loops.without_flags(loop)) is not None or loops.shows(loop)
+
+
+def _draws(loop: Loop, scope: Scope) -> bool:
+    return any(
         _PICTURE.search(last_name(call.func)) and not loops.is_guarded(where, loop)
-        for call, where in loops.direct_calls(loop, site.scope)
+        for call, where in loops.direct_calls(loop, scope)
     )
 
 
@@ -309,16 +327,19 @@ def _loop_of_calls(model: ast.expr, site: Site) -> ast.AST | None:
     if not _matters(loop, site) or _ASIDE.search(site.scope.name):
         return None
     root = loaded_names(model)
-    if root & loops.target_names(loop) or (root - {"self"}) & stored_names(loop):
+    if root & loops.target_names(loop) or (root - {"self"}) & site.module.once(stored_names, loop):
         return None  # another model in each turn
-    if _fills_figure(loop, site):
-        return None
-    if _fits(loop, site) or (loops.names_epochs(loop) and not isinstance(loop, ast.While) and not _steps(loop, site)):
-        return None
-    return loop
+    return None if site.module.once(_is_of_another_kind, loop, site.scope) else loop
 
 
-def _fills_figure(loop: Loop, site: Site) -> bool:
+def _is_of_another_kind(loop: Loop, scope: Scope) -> bool:
+    """Whether it fills a figure, trains whole models, or goes through epochs."""
+    if _fills_figure(loop, scope) or _fits(loop, scope):
+        return True
+    return loops.names_epochs(loop) and not isinstance(loop, ast.While) and not _steps(loop, scope)
+
+
+def _fills_figure(loop: Loop, scope: Scope) -> bool:
     """`figure[i, j] = digit` in the loop, and `plt.imshow(figure)` behind it: one picture for a reader."""
     filled = {
         node.value.id
@@ -328,13 +349,13 @@ def _fills_figure(loop: Loop, site: Site) -> bool:
     return bool(filled) and any(
         last_name(call.func) in ("imshow", "imsave", "imwrite", "matshow")
         and any(loaded_names(item) & filled for item in call.args)
-        for call, _ in site.scope.facts.calls
+        for call, _ in scope.facts.calls
     )
 
 
-def _fits(loop: Loop, site: Site) -> bool:
+def _fits(loop: Loop, scope: Scope) -> bool:
     """A loop that trains whole models, such as one over folds."""
-    for call, where in loops.calls_in(loop, site.scope):
+    for call, where in loops.calls_in(loop, scope):
         if last_name(call.func) in ("fit", "fit_generator") and where.loops[-1] is loop:
             epochs = keyword(call, "epochs")
             if epochs is None or constant(epochs) != 1:
@@ -342,9 +363,9 @@ def _fits(loop: Loop, site: Site) -> bool:
     return False
 
 
-def _steps(loop: Loop, site: Site) -> bool:
+def _steps(loop: Loop, scope: Scope) -> bool:
     """Whether the turns are single steps, although GANs call them epochs: `train_on_batch` is in the same turn."""
-    return any(last_name(call.func) == "train_on_batch" for call, _ in loops.direct_calls(loop, site.scope))
+    return any(last_name(call.func) == "train_on_batch" for call, _ in loops.direct_calls(loop, scope))
 
 
 def _has_fit(site: Site) -> bool:

@@ -41,7 +41,7 @@ from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix
 from flatout.model.evidence.program import ModelCompiled, Switch
 from flatout.source.analysis.patterns import Match, pattern
-from flatout.source.analysis.scopes import Site
+from flatout.source.analysis.scopes import Module, Site
 from flatout.source.analysis.syntax import constant, keyword
 from flatout.source.repairs import DeleteStatement, DropArgument, Repair
 
@@ -118,12 +118,13 @@ def _attribute(node: ast.Assign, site: Site) -> Iterator[Match]:
 
 def _is_shown(call: ast.Call, site: Site) -> bool:
     """Whether the file compiles the same model without it as well, to show the difference."""
-    return any(
-        other is not call
-        and ast.unparse(other.func) == ast.unparse(call.func)
-        and keyword(other, "run_eagerly") is None
-        for other, _ in site.module.calls_by_name["compile"]
-    )
+    return ast.unparse(call.func) in site.module.once(_compiled_without, site.module)
+
+
+def _compiled_without(module: Module) -> frozenset[str]:
+    """How the calls of `compile` are written that do not give the argument."""
+    calls = module.calls_by_name["compile"]
+    return frozenset(ast.unparse(call.func) for call, _ in calls if keyword(call, "run_eagerly") is None)
 
 
 def _is_never_used(call: ast.Call, site: Site) -> bool:
@@ -132,8 +133,12 @@ def _is_never_used(call: ast.Call, site: Site) -> bool:
     if any(name in named for name in _USES):
         return False
     model = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-    loads = any(ast.unparse(other.func) == f"{model}.load_weights" for other, _ in named.get("load_weights", ()))
-    return loads or "GradientTape" in named
+    return f"{model}.load_weights" in site.module.once(_loads, site.module) or "GradientTape" in named
+
+
+def _loads(module: Module) -> frozenset[str]:
+    """How the calls of `load_weights` are written."""
+    return frozenset(ast.unparse(call.func) for call, _ in module.calls_by_name.get("load_weights", ()))
 
 
 def _model(call: ast.Call) -> str:

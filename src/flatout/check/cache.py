@@ -95,11 +95,18 @@ class Cache:
 
 
 def _plain(outcome: Outcome) -> Any:
-    if not (outcome.diagnostics or outcome.problem or outcome.traced or outcome.version_one or outcome.relevant):
+    if not (
+        outcome.diagnostics
+        or outcome.problem
+        or outcome.remarks
+        or outcome.traced
+        or outcome.version_one
+        or outcome.relevant
+    ):
         return outcome.lines
     found = [_diagnostic_data(item) for item in outcome.diagnostics]
     states = (outcome.version_one, outcome.relevant, outcome.version_two, outcome.fails_with_two)
-    return [outcome.lines, outcome.problem, outcome.traced, outcome.imports, found, *states]
+    return [outcome.lines, outcome.problem, outcome.traced, outcome.imports, found, outcome.remarks, *states]
 
 
 def _diagnostic_data(item: Diagnostic) -> dict[str, Any]:
@@ -109,12 +116,13 @@ def _diagnostic_data(item: Diagnostic) -> dict[str, Any]:
 def _outcome(data: Any) -> Outcome:
     if isinstance(data, int):
         return Outcome(lines=data)
-    lines, problem, traced, imports, diagnostics, *states = data
+    lines, problem, traced, imports, diagnostics, told, *states = data
     found = [_diagnostic(item) for item in diagnostics]
     one, relevant, two, fails = (bool(state) for state in states)
     names = [str(name) for name in traced]
     others = [str(name) for name in imports]
-    return Outcome(found, str(problem), names, int(lines), one, relevant, two, fails, others)
+    remarks = [(str(place), str(text)) for place, text in told]
+    return Outcome(found, str(problem), names, int(lines), one, relevant, two, fails, others, remarks)
 
 
 def _diagnostic(data: dict[str, Any]) -> Diagnostic:

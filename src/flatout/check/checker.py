@@ -55,6 +55,8 @@ class Outcome:
     """Whether it fails with TensorFlow 2, and with it what imports it."""
     imports: list[str] = field(default_factory=list)
     """Modules that it imports and that may be of its project."""
+    remarks: list[tuple[str, str]] = field(default_factory=list)
+    """Places in the file, and what the reader should know of them: comments that ignore nothing."""
 
 
 class Checker:
@@ -155,6 +157,7 @@ class Checker:
                 break
             _detect(item, node, site, seen, outcome)
         suppressed = Suppressions(module.text)
+        outcome.remarks = [(str(line), text) for line, text in suppressed.mistakes]
         # Two detectors may find the same fault: it is reported once.
         found = {_key(item): item for item in (_diagnostic(module, *what) for what in seen)}
         outcome.diagnostics = [item for item in found.values() if self._is_shown(item) and not suppressed.covers(item)]

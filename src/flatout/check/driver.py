@@ -152,6 +152,7 @@ def _collect(report: Report, outcomes: dict[str, Outcome], settings: Settings) -
             report.version_one.append(path)
         if outcome.problem:
             report.problems.append(files.Problem(path, outcome.problem))
+        report.remarks += [f"{path}:{place}: {text}." for place, text in outcome.remarks]
         ignored = settings.ignored_in(path)
         kept = [item for item in outcome.diagnostics if not matches(item.cause, item.full_name, ignored)]
         if kept:
@@ -182,6 +183,7 @@ def _notebook(content: bytes, path: str, checker: Checker) -> Outcome:
         return Outcome(problem=f"is left out: its cells have {len(book.text) / 2**20:.0f} MiB of source")
     outcome = checker.check(book.text, path, _pinned(path))
     outcome.diagnostics = [with_cell(item, *book.place(item.line)) for item in outcome.diagnostics]
+    outcome.remarks = [("cell {}:{}".format(*book.place(int(line))), text) for line, text in outcome.remarks]
     if book.broken:
         several = "s" if len(book.broken) > 1 else ""
         outcome.problem = f"not valid Python in cell{several} {', '.join(map(str, book.broken))}"

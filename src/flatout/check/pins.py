@@ -9,7 +9,11 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
+from collections.abc import Iterator, Mapping
 from functools import cache
+from typing import Any
+
+from flatout.check.settings import tomllib
 
 Version = tuple[int, int]
 _FILES = (
@@ -24,6 +28,8 @@ _PIN = re.compile(
     r"(?:(?:[<>=~!]=?|\^|:)\s*\d+(?:\.\d+)*(?:\.\*|[a-z]+\d*)?\s*,?\s*)+)",
     re.IGNORECASE,
 )
+_NAME = re.compile(r"tensorflow(?:[-_](?:cpu|gpu|macos|intel|rocm))?", re.IGNORECASE)
+_KEY = re.compile(r"^[ \t]*(?:[\"']?tensorflow[\w-]*[\"']?[ \t]*=[^=]|\[.*tensorflow)", re.IGNORECASE | re.MULTILINE)
 _OLD_KERAS = re.compile(
     r"^[\s\"'-]*keras\s*(?:==?\s*(?:1\.|2\.[0-2]\b)|<=?\s*2\.[0-2]\b)", re.IGNORECASE | re.MULTILINE
 )
@@ -43,7 +49,7 @@ def oldest(folder: str) -> Version | None:
     except OSError:
         return None
     texts = [text for name in sorted(names) if (text := _dependencies(folder, name))]
-    found = [version for text in texts for version in in_text(text)]
+    found = [version for text in texts for version in (*in_text(text), *in_tables(text))]
     if found:
         return min(found)
     if any(_OLD_KERAS.search(text) for text in texts) and not any(_ANY.search(text) for text in texts):
@@ -80,6 +86,36 @@ def in_text(text: str) -> list[Version]:
         pins = _PIN.finditer(line.partition("#")[0])
         found += [version for pin in pins if (version := _lowest(pin["ranges"])) is not None]
     return found
+
+
+def in_tables(text: str) -> list[Version]:
+    """As a key of TOML, which Poetry, Pixi and Pipenv write: `tensorflow = "2.10"`, `{version = "^2.10"}`, or a list of
+    such tables for several Pythons. Other tools write what a requirements.txt has, which `in_text` reads."""
+    if _KEY.search(text) is None:
+        return []
+    try:
+        return list(_in_table(tomllib.loads(text)))
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return []
+
+
+def _in_table(table: Mapping[str, Any]) -> Iterator[Version]:
+    for key, value in table.items():
+        if _NAME.fullmatch(key):
+            for one in value if isinstance(value, list) else [value]:
+                spec = one.get("version") if isinstance(one, dict) else one if one is value else None
+                yield from _of_spec(spec) if isinstance(spec, str) else ()
+        elif isinstance(value, dict):
+            yield from _in_table(value)
+
+
+def _of_spec(spec: str) -> Iterator[Version]:
+    """`2.10`, `^1.15 || >=2.4,<2.9`: a number by itself is that version."""
+    for part in spec.split("|"):
+        part = part.strip()
+        version = _lowest(f"=={part}" if part[:1].isdigit() else part)
+        if version is not None:
+            yield version
 
 
 def _lowest(ranges: str) -> Version | None:

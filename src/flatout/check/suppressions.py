@@ -5,10 +5,15 @@ from __future__ import annotations
 import io
 import re
 import tokenize
+from functools import cache
 
+from flatout.causes import catalogue, patterns
 from flatout.source.analysis.patterns import Diagnostic
 
-_COMMENT = re.compile(r"#\s*flatout:\s*(?P<what>ignore-file|ignore)\b(?:\s*\[(?P<names>[^\]]*)\])?", re.IGNORECASE)
+_COMMENT = re.compile(
+    r"#\s*flatout:\s*(?P<what>ignore-file|ignore)\b(?:\s*\[(?P<names>[^\]]*)\]|(?!\s*[\[(:=]|-\w))", re.IGNORECASE
+)
+_MEANT = re.compile(r"#\s*flatout:\s*ignore\b", re.IGNORECASE)
 EVERYTHING = frozenset({"*"})
 _BETWEEN = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
@@ -21,6 +26,8 @@ class Suppressions:
     def __init__(self, text: str) -> None:
         self._lines: dict[int, frozenset[str]] = {}
         self._file: frozenset[str] = frozenset()
+        self.mistakes: list[tuple[int, str]] = []
+        """Lines of comments that are written wrongly, and what about them has no effect."""
         if "flatout:" in text:
             self._read(text)
 
@@ -51,8 +58,12 @@ class Suppressions:
         """The names of a comment on a line of its own, which wait for the next statement."""
         found = _COMMENT.search(token.string)
         if found is None:
+            if _MEANT.search(token.string):
+                self.mistakes.append((token.start[0], _FORMS))
             return frozenset()
         names = _names(found["names"])
+        for name in sorted(names - EVERYTHING - _known()):
+            self.mistakes.append((token.start[0], f"there is no cause or pattern named {name!r} to ignore"))
         if found["what"].lower() == "ignore-file":
             self._file |= names
         elif token.line[: token.start[1]].strip():
@@ -77,6 +88,14 @@ class Suppressions:
             return True
         # The comment may be on the first or on the last line of what is reported.
         return any(_match(self._lines.get(line, frozenset()), item) for line in {item.line, item.end_line})
+
+
+_FORMS = "this comment ignores nothing: it may be ignore, ignore[NAME, NAME], ignore-file or ignore-file[NAME]"
+
+
+@cache
+def _known() -> frozenset[str]:
+    return frozenset({"all", *catalogue(), *(item.full_name for item in patterns())})
 
 
 def _names(text: str | None) -> frozenset[str]:

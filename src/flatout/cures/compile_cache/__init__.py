@@ -40,6 +40,7 @@ from flatout.cures import _trial_edit
 from flatout.cures._spec import Cure
 from flatout.model import queries
 from flatout.model.case import Case
+from flatout.source.editing import source_text
 
 FLAGS = "TF_XLA_FLAGS"
 FLAG = "persistent_cache"
@@ -61,7 +62,7 @@ def skip(case: Case) -> str | None:
 def by_hand(case: Case, value: str) -> str:
     """Where the program sets the flags itself."""
     for path, text in _trial_edit.sources(case):
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(source_text.lines(text), 1):
             if FLAGS in line and not line.lstrip().startswith("#"):
                 flag = "--tf_xla_persistent_cache_directory=DIRECTORY"
                 return f"{path}:{number}: add {flag} to the value of {FLAGS}."

@@ -9,7 +9,7 @@ import libcst as cst
 
 from flatout.cures.compile_cache import FLAGS
 from flatout.model.case import Case
-from flatout.source.editing import case_facts, imports, statements
+from flatout.source.editing import case_facts, imports, source_text, statements
 from flatout.source.editing.document import Document, free, read
 
 MARK = re.compile(r"^# ── from here on ─+\n+", re.MULTILINE)
@@ -29,7 +29,7 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
 
 def _missing(document: Document, first: cst.CSTNode) -> int:
     """Blank lines that are to come before the function."""
-    rows = document.source[: document.span(first)[0]].splitlines()
+    rows = source_text.lines(document.source[: document.span(first)[0]])
     while rows and rows[-1].startswith("#"):
         rows.pop()
     above = len(rows)

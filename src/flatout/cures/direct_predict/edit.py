@@ -7,7 +7,7 @@ import libcst as cst
 from flatout.cures._keras_call_edits import Arguments, calls_at, defines, lines_of
 from flatout.model.case import Case
 from flatout.model.evidence.program import KerasCall
-from flatout.source.editing import calls, case_facts
+from flatout.source.editing import calls, case_facts, source_text
 from flatout.source.editing.document import Document, read
 
 _ORDER = ("x", "batch_size", "verbose", "steps", "callbacks")
@@ -46,7 +46,7 @@ def by_hand(source: str, path: str, case: Case) -> str | None:
         for call in here:
             if why := _against(document, call):
                 return f"line {line} {why}"
-        if not here and "predict" in document.source.splitlines()[line - 1]:
+        if not here and "predict" in source_text.lines(document.source)[line - 1]:
             return f"line {line} calls predict several times or by another name, and which one is Keras' is not known"
     return None
 

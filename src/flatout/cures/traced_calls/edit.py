@@ -14,7 +14,7 @@ from flatout.cures.traced_calls import OFTEN
 from flatout.model.case import Case
 from flatout.model.evidence.steps import EagerLine
 from flatout.source import side_effects
-from flatout.source.editing import calls, case_facts, imports, layer_losses, statements, tf_functions
+from flatout.source.editing import calls, case_facts, imports, layer_losses, source_text, statements, tf_functions
 from flatout.source.editing.dataflow import FUNCTIONS, LOOPS, names_in
 from flatout.source.editing.document import Document, free, read
 from flatout.source.editing.graph_fit import fit_of
@@ -83,7 +83,7 @@ def _may_be_traced(case: Case, source: str, path: str) -> bool:
     if any(map(_AGAINST.search, texts.values())) or any(map(layer_losses.are_read, texts.values())):
         return False
     for file, text in texts.items():
-        for number, row in enumerate(text.splitlines(), 1):
+        for number, row in enumerate(source_text.lines(text), 1):
             if row.strip().startswith("def call(") and side_effects.reason_against(file, number):
                 return False
     return _frozen.of_layers(source, path, case) is None and _frozen.of_thawed(source, path, case) is None

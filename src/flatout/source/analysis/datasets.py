@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from flatout.source.analysis.call_summary import CallSummary, summarize
 from flatout.source.analysis.scopes import Bind, Scope, Site
@@ -239,9 +241,10 @@ def binding(name: str, site: Site) -> Bind | None:
     """The assignment that a name has its value from at a site: the last one before it that can reach it."""
     binds = site.scope.facts.binds.get(name)
     if binds:
-        earlier = [item for item in binds if _reaches(item.site, site)]
-        if earlier:
-            return earlier[-1]
+        ends = site.module.once(_ends, site.scope, name)
+        for number in range(bisect_left(ends, site.line) - 1, -1, -1):
+            if _reaches(binds[number].site, site):
+                return binds[number]
         if not site.loops:
             return None
     if name in site.scope.arguments:
@@ -254,6 +257,12 @@ def binding(name: str, site: Site) -> Bind | None:
         if name in scope.arguments:
             return None
     return None
+
+
+def _ends(scope: Scope, name: str) -> list[int]:
+    """For each binding of a name the first line of it and of those behind it, which grows from one to the next."""
+    lines = [item.site.line for item in scope.facts.binds[name]]
+    return list(accumulate(reversed(lines), min))[::-1]
 
 
 def _reaches(there: Site, here: Site) -> bool:

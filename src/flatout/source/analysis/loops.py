@@ -227,12 +227,28 @@ def names_epochs(loop: Loop) -> bool:
 
 def calls_in(loop: Loop, scope: Scope) -> list[tuple[ast.Call, Site]]:
     """Calls in a loop, including those in nested loops."""
-    return [(call, site) for call, site in scope.facts.calls if loop in site.loops]
+    return scope.module.once(_calls_by_loop, scope).get(loop, [])
 
 
 def direct_calls(loop: Loop, scope: Scope) -> list[tuple[ast.Call, Site]]:
     """Calls in each iteration of a loop, without those of nested loops."""
-    return [(call, site) for call, site in scope.facts.calls if site.loops and site.loops[-1] is loop]
+    return scope.module.once(_calls_by_innermost_loop, scope).get(loop, [])
+
+
+def _calls_by_loop(scope: Scope) -> dict[Loop, list[tuple[ast.Call, Site]]]:
+    found: dict[Loop, list[tuple[ast.Call, Site]]] = {}
+    for call, site in scope.facts.calls:
+        for loop in site.loops:
+            found.setdefault(loop, []).append((call, site))
+    return found
+
+
+def _calls_by_innermost_loop(scope: Scope) -> dict[Loop, list[tuple[ast.Call, Site]]]:
+    found: dict[Loop, list[tuple[ast.Call, Site]]] = {}
+    for call, site in scope.facts.calls:
+        if site.loops:
+            found.setdefault(site.loops[-1], []).append((call, site))
+    return found
 
 
 def makes_step(call: ast.Call, site: Site, depth: int = 0) -> bool:

@@ -27,7 +27,7 @@ def is_rare(site: Site, loop: Loop) -> bool:
 
 def _holds_seldom(statement: ast.If, loop: Loop, site: Site) -> bool:
     tests = statement.test.values if _is_all(statement.test) else [statement.test]
-    return any(_is_nth(test, site) or _is_one_value(test, loop) for test in tests)
+    return any(_is_nth(test, site) or _is_one_value(test, loop, site) for test in tests)
 
 
 def _is_all(test: ast.expr) -> TypeGuard[ast.BoolOp]:
@@ -52,11 +52,11 @@ def _is_nth(test: ast.expr, site: Site) -> bool:
     return count is None or count > _OFTEN
 
 
-def _is_one_value(test: ast.expr, loop: Loop) -> bool:
+def _is_one_value(test: ast.expr, loop: Loop, site: Site) -> bool:
     """`turn == 0`, where the loop counts `turn`, also from the start again: `turn = (turn + 1) % turns`"""
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)):
         return False
-    return isinstance(test.left, ast.Name) and test.left.id in _counted(loop)
+    return isinstance(test.left, ast.Name) and test.left.id in site.module.once(_counted, loop)
 
 
 def _counted(loop: Loop) -> set[str]:

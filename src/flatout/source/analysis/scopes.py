@@ -7,9 +7,10 @@ used: by a detector whose words occur in it, or from another scope.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 from flatout.source.analysis.imports import Names
 from flatout.source.analysis.syntax import last_name
@@ -23,6 +24,7 @@ Arm = tuple[ast.AST, int]
 
 
 _new_site = object.__new__
+_Answer = TypeVar("_Answer")
 
 
 class Site:
@@ -353,6 +355,7 @@ class Module:
         self.top = Scope(self, self.tree, None)
         self.scopes: list[Scope] = [self.top]
         self._lambdas: dict[ast.AST, Scope] = {}
+        self._answers: dict[Hashable, Any] = {}
         self._statements(self.tree.body, self.top, 0)
 
     def _statements(self, body: list[ast.stmt], scope: Scope, depth: int) -> None:
@@ -390,6 +393,15 @@ class Module:
         for scope in (*self.scopes, *self._lambdas.values()):
             scope.__dict__.clear()
         self.__dict__.clear()
+
+    def once(self, ask: Callable[..., _Answer], *about: Hashable) -> _Answer:
+        """The answer of a function about parts of this file. It is asked once, however many findings need it: what goes
+        through a whole loop for each call in it takes quadratic time."""
+        key = (ask, *about)
+        if key not in self._answers:
+            self._answers[key] = ask(*about)
+        answer: _Answer = self._answers[key]
+        return answer
 
     def add_lambda(self, node: ast.Lambda, parent: Scope) -> Scope:
         if node not in self._lambdas:

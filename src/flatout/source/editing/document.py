@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import libcst as cst
 from libcst.metadata import (
+    CodePosition,
     CodeRange,
     MetadataWrapper,
     ParentNodeProvider,
@@ -55,6 +56,7 @@ class Document:
         self.newline = self.tree.default_newline
         self.indent = self.tree.default_indent
         self._starts = [0, *(match.end() for match in _NEWLINE.finditer(source))]
+        self._left_out = _left_out(source, self.tree) if "\f" in source else {}
         self._changes: list[tuple[int, int, str]] = []
         self.imported: set[str] = set()
         """Imports that were added, each once."""
@@ -69,10 +71,10 @@ class Document:
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """Offsets of a node's text, without parentheses around it."""
         extent = self._positions[node]
-        return (
-            self._starts[extent.start.line - 1] + extent.start.column,
-            self._starts[extent.end.line - 1] + extent.end.column,
-        )
+        return self._place(extent.start), self._place(extent.end)
+
+    def _place(self, position: CodePosition) -> int:
+        return self._starts[position.line - 1] + self._left_out.get(position.line, 0) + position.column
 
     def lines(self, node: cst.CSTNode) -> range:
         extent = self._positions[node]
@@ -151,6 +153,13 @@ class Document:
                 return None
             text, after = text[:start] + new + text[end:], start
         return text if text != self.source else None
+
+
+def _left_out(source: str, tree: cst.Module) -> dict[int, int]:
+    """By line the characters at its beginning that the tree does not have, and does not count in columns: form feeds
+    in front of code."""
+    pairs = zip(_NEWLINE.split(source), _NEWLINE.split(tree.code), strict=True)
+    return {number: len(row) - len(known) for number, (row, known) in enumerate(pairs, 1) if len(row) != len(known)}
 
 
 def free(document: Document, name: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from flatout.source import side_effects
 from flatout.source.editing.dataflow import FUNCTIONS, bound_in, called_name
@@ -68,6 +69,8 @@ class Project:
         """The classes, and the names of what they inherit from."""
         self.made_by: dict[str, set[str]] = {}
         """What a name or an attribute is assigned: the names that are called for it, "" for anything else."""
+        self.known: dict[Hashable, Any] = {}
+        """What was found out about parts of these files, by the question."""
         for path, text in texts.items():
             try:
                 self.modules[path] = ast.parse(text)

@@ -58,7 +58,7 @@ class Repeated:
         """The functions themselves, and those that call them, directly or not."""
 
     def _callers(self, names: set[str]) -> set[str]:
-        known = {code: set(_named(Part(code.path, code.body, code))) for code in self.project.all()}
+        known = {code: _all_named(self.project, Part(code.path, code.body, code)) for code in self.project.all()}
         while True:
             more = {code.name for code, called in known.items() if called & names and code.name not in names}
             more -= MAKERS | {"call", "__call__"}
@@ -88,22 +88,21 @@ class Repeated:
 
     def _given_callbacks(self, path: str, module: ast.Module) -> Iterator[Part]:
         """`LambdaCallback(on_epoch_end=change)`"""
-        for node in ast.walk(module):
-            for item in node.keywords if isinstance(node, ast.Call) else ():
-                if not _CALLBACK.match(item.arg or ""):
-                    continue
-                if isinstance(item.value, ast.Lambda):
-                    yield Part(path, [ast.copy_location(ast.Expr(item.value.body), item.value.body)], None)
-                elif isinstance(item.value, (ast.Name, ast.Attribute)):
-                    codes = self.project.meant(item.value, None, path)
-                    yield from (Part(code.path, code.body, code) for code in codes)
+        for value in _callbacks(self.project, module):
+            if isinstance(value, ast.Lambda):
+                yield Part(path, [ast.copy_location(ast.Expr(value.body), value.body)], None)
+            elif isinstance(value, (ast.Name, ast.Attribute)):
+                codes = self.project.meant(value, None, path)
+                yield from (Part(code.path, code.body, code) for code in codes)
 
     def _of_scope(self, scope: Part) -> Iterator[Part]:
         """The loops of one scope that make the calls, and what stands between two calls."""
-        for node in scope.nodes():
-            if isinstance(node, LOOPS) and self._calls(node, scope.path) and not self._makes(node):
+        if not self.lines and self.names.isdisjoint(_all_named(self.project, scope)):
+            return
+        loops, blocks = _loops_and_blocks(self.project, scope)
+        for node in loops:
+            if self._calls(node, scope.path) and not self._makes(node):
                 yield Part(scope.path, [node], scope.code)
-        blocks: list[list[ast.AST]] = [list(scope.body), *(block for node in scope.nodes() for block in _blocks(node))]
         for block in blocks:
             at = [index for index, statement in enumerate(block) if self._calls(statement, scope.path, plainly=True)]
             for first, last in itertools.pairwise(at):
@@ -128,10 +127,7 @@ class Repeated:
         first, last = getattr(statement, "lineno", 0), getattr(statement, "end_lineno", 0) or 0
         if any(file == path and first <= line <= last for file, line in self.lines):
             return True
-        for node in Part(path, [statement], None).nodes():
-            if isinstance(node, ast.Call) and self.names & set(_named_by(node, plainly)):
-                return True
-        return False
+        return not self.names.isdisjoint(_named_in(self.project, statement, plainly))
 
     def _called(self, part: Part) -> Iterator[Code]:
         """What some statements call or pass on, functions that were given to a callback among it."""
@@ -140,8 +136,38 @@ class Repeated:
                 yield from self.project.meant(node, part.code, part.path)
 
 
-def _named(part: Part) -> Iterator[str]:
-    return (name for node in part.nodes() if isinstance(node, ast.Call) for name in _named_by(node))
+# What each function to be traced asks of every other one is kept with the project: files may have hundreds of both.
+
+
+def _all_named(project: Project, part: Part) -> frozenset[str]:
+    """What a whole function or file runs."""
+    key = (_all_named, part.code or part.path)
+    if key not in project.known:
+        calls = (node for node in part.nodes() if isinstance(node, ast.Call))
+        project.known[key] = frozenset(name for node in calls for name in _named_by(node))
+    found: frozenset[str] = project.known[key]
+    return found
+
+
+def _named_in(project: Project, statement: ast.AST, plainly: bool) -> frozenset[str]:
+    """What a statement runs."""
+    key = (_named_in, statement, plainly)
+    if key not in project.known:
+        calls = (node for node in Part("", [statement], None).nodes() if isinstance(node, ast.Call))
+        project.known[key] = frozenset(name for node in calls for name in _named_by(node, plainly))
+    found: frozenset[str] = project.known[key]
+    return found
+
+
+def _loops_and_blocks(project: Project, scope: Part) -> tuple[list[ast.AST], list[list[ast.AST]]]:
+    """Of a whole function or file."""
+    key = (_loops_and_blocks, scope.code or scope.path)
+    if key not in project.known:
+        nodes = list(scope.nodes())
+        blocks: list[list[ast.AST]] = [list(scope.body), *(block for node in nodes for block in _blocks(node))]
+        project.known[key] = ([node for node in nodes if isinstance(node, LOOPS)], blocks)
+    found: tuple[list[ast.AST], list[list[ast.AST]]] = project.known[key]
+    return found
 
 
 def _named_by(call: ast.Call, plainly: bool = False) -> Iterator[str]:
@@ -152,6 +178,17 @@ def _named_by(call: ast.Call, plainly: bool = False) -> Iterator[str]:
     for value in () if plainly else (*call.args, *(item.value for item in call.keywords)):
         if isinstance(value, (ast.Name, ast.Attribute)):
             yield called_name(value)
+
+
+def _callbacks(project: Project, module: ast.Module) -> list[ast.expr]:
+    """What calls are given as callbacks by their names."""
+    key = (_callbacks, module)
+    if key not in project.known:
+        calls = (node for node in ast.walk(module) if isinstance(node, ast.Call))
+        given = (item for call in calls for item in call.keywords)
+        project.known[key] = [item.value for item in given if _CALLBACK.match(item.arg or "")]
+    found: list[ast.expr] = project.known[key]
+    return found
 
 
 def _mentions(statement: ast.AST, name: str) -> bool:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 import tokenize
 from dataclasses import dataclass
 from pathlib import Path
+
+_LINE_END = re.compile(r"\r\n?|\n")
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,12 @@ class Encoded:
 
     def bytes_of(self, text: str) -> bytes:
         return self.mark + text.encode(self.encoding)
+
+
+def lines(text: str) -> list[str]:
+    """As Python and editors count them. `str.splitlines` ends a line at form feeds and separators of Unicode too."""
+    rows = _LINE_END.split(text)
+    return rows if rows[-1] else rows[:-1]
 
 
 def load(path: str | Path) -> Encoded | None:
