@@ -144,7 +144,7 @@ def _try(edit: Edit | None, text: str, path: str, case: Case, value: str) -> str
 
 
 def _expect_unchanged(case: Case, path: str, content: bytes) -> None:
-    rows = [row.strip()[:300] for row in content.decode("utf-8-sig", "replace").splitlines()]
+    rows = [row.strip()[:300] for row in source_text.lines(content.decode("utf-8-sig", "replace"))]
     for where in _locations(case):
         if not same_file(path, where.file) or where.line is None or where.code is None:
             continue

@@ -169,6 +169,8 @@ class Kinds:
         if not values:
             takers = (node for found in fit.definitions.values() for node in found if name in arguments(node))
             values = [pair for taker in takers for pair in _given(self.fits, taker, name)]
+            # `train(data)` with a name that nothing binds says nothing of it.
+            values = [(value, of) for value, of in values if not (isinstance(value, ast.Name) and value.id == name)]
         key = ("number", id(fit), name)
         return bool(values) and self._once(key, lambda: all(self._gives_number(*pair) for pair in values), True)
 
