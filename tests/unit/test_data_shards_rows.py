@@ -230,6 +230,13 @@ def test_an_empty_list_among_other_values_is_kept_as_json(tmp_path: Path, rows: 
     assert [row["a"] for row in elements(done)] == [[one] for one in stored]
 
 
+@pytest.mark.parametrize("rows", [[[], [1], [1, 2]], [[1], [], [1, 2]], [None, [], [1]]])
+def test_an_empty_list_among_lists_is_one_of_them(tmp_path: Path, rows: list[Any]) -> None:
+    (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"a": value}) for value in rows))
+    done = converted(tmp_path / "t.jsonl", tmp_path / "out", name="t")
+    assert [list(map(int, row["a"])) for row in elements(done)] == [value or [] for value in rows]
+
+
 def test_no_value_of_json_takes_the_place_of_another(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"a/b": 1}\n{"a": {"b": 1}, "a/b": 2}\n')
     with pytest.raises(FlatoutError, match="two of its values have the name 'a/b'"):

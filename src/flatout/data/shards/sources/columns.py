@@ -34,7 +34,7 @@ class Column:
             return self
         missing, large = self.missing or other.missing, self.large or other.large
         if not self.kind or not other.kind:
-            known, rest = (self, other) if self.kind or self.shape else (other, self)
+            known, rest = (self, other) if self.kind or (self.shape and not other.kind) else (other, self)
             if known.kind and rest.shape and not known.shape:
                 return Column(JSON, (), missing, large)  # an empty list among single values
             return replace(known, missing=missing, large=large)
