@@ -25,14 +25,7 @@ def test_a_run_is_counted_by_what_goes_on_for_most_of_it(
     tmp_path: Path, fits: int, calls: int, kind: Any, steps: int
 ) -> None:
     reports = {"xla": LeverReport(2), "cache": LeverReport(1, failed="a second pass differs")}
-    observer: Any = SimpleNamespace(
-        recorder=SimpleNamespace(directory=str(tmp_path)),
-        more_probes=[],
-        trial=SimpleNamespace(not_steps=frozenset()),
-        own_seconds=0.0,
-        injections=SimpleNamespace(report=lambda: reports),
-    )
-    whole = Whole(observer, WholeSettings(least_step="train-function"))
+    whole = whole_in(tmp_path, reports)
     now = 0.0
     for number, count in (("fit", fits), ("train-function", calls), ("model", 50)):
         for _ in range(count):
@@ -43,3 +36,22 @@ def test_a_run_is_counted_by_what_goes_on_for_most_of_it(
     assert (seen.rank, seen.steps) == (RANK[kind], steps)
     assert seen.failed == "cache gave up: a second pass differs"
     assert seen.seconds == pytest.approx(0.1 * (steps - 1))
+
+
+def test_steps_that_were_quick_are_written_while_the_program_goes_on_without_any(tmp_path: Path) -> None:
+    whole = whole_in(tmp_path, {})
+    for number in range(100):
+        whole.tick(Stream(0, "train-function"), 5.0 + 0.005 * number, 1)
+    whole.tick(Stream(1, "predict"), 9.0, 1)  # then it is stopped
+    assert decode((tmp_path / FILE).read_text(), StepsSeen).steps == 100
+
+
+def whole_in(directory: Path, reports: dict[str, LeverReport]) -> Whole:
+    observer: Any = SimpleNamespace(
+        recorder=SimpleNamespace(directory=str(directory)),
+        more_probes=[],
+        trial=SimpleNamespace(not_steps=frozenset()),
+        own_seconds=0.0,
+        injections=SimpleNamespace(report=lambda: reports),
+    )
+    return Whole(observer, WholeSettings(least_step="train-function"))

@@ -37,6 +37,8 @@ class Whole:
         self._counts: dict[int, _Count] = {}
         """By the rank of the kind of step."""
         self._written = 0.0
+        self._counted = False
+        """Whether something was counted since it was written."""
         self._observer, self._importing = observer, 0.0
         self._process = os.getpid()
         observer.more_probes.append(Probe("whole run", self._imported, self._imported, self._imported))
@@ -44,15 +46,16 @@ class Whole:
         atexit.register(self._write)
 
     def tick(self, stream: Stream, end: float, n: int) -> None:
-        if stream.rank < self._least_rank:
-            return
-        count = self._counts.get(stream.rank)
-        if count is None:
-            count = self._counts[stream.rank] = _Count(first=end)
-        count.steps += n
-        count.last = end
-        if end - self._written > WRITTEN_EVERY:
-            self._written = end
+        if stream.rank >= self._least_rank:
+            count = self._counts.get(stream.rank)
+            if count is None:
+                count = self._counts[stream.rank] = _Count(first=end)
+            count.steps += n
+            count.last = end
+            self._counted = True
+        # Not with steps alone: a program that has trained may be stopped in the midst of what it goes on with.
+        if self._counted and end - self._written > WRITTEN_EVERY:
+            self._written, self._counted = end, False
             self._write()
 
     def _imported(self, observer: Observer, module: ModuleType) -> None:
