@@ -17,6 +17,8 @@ model together: reassociated, as the number of rows chooses the kernels. Progres
 forward = tf.function(model)
 forecast = forward(window, training=False).numpy()        # or model.predict_on_batch(window)
 ```
+The patch writes `predict_on_batch`. It also changes calls of the same model that the run has not come to, as those of a
+policy that explores at first, where the source shows a single row: `np.reshape(state, [1, 4])`, `state[np.newaxis]`.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from flatout.cures._keras_call_edits import Arguments, calls_at, defines, lines_of
+from flatout.cures.direct_predict import one_row
 from flatout.model.case import Case
 from flatout.model.evidence.program import KerasCall
 from flatout.source.editing import calls, case_facts, source_text
@@ -25,7 +26,9 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
     if document is None or _own(case, source) or _setting(case, source):
         return None
     seen = _lines(case, path)
-    for call in calls_at(document, seen, "predict", case, path) if seen else ():
+    served = [call for call in calls_at(document, seen, "predict", case, path) if not _against(document, call)]
+    unseen = one_row.lines(document, _observed(case, path), served)
+    for call in (*served, *calls_at(document, unseen, "predict", case, path)):
         if not _against(document, call):
             _rewrite(document, call)
     return document.result()
@@ -67,6 +70,12 @@ def _lines(case: Case, path: str) -> set[int]:
     if any(item.single is not None for item in case.evidence_of(KerasCall)):
         return lines_of(case, path, "predict")
     return set(case_facts.lines(case, path, "predict-in-loop"))  # a case of `check`, or an older one
+
+
+def _observed(case: Case, path: str) -> set[int]:
+    """Lines of this file from which the run has seen Keras called, for whatever."""
+    found = [item.where for item in case.evidence_of(KerasCall)]
+    return {where.line for where in found if where and where.line and case_facts.same_file(path, where.file)}
 
 
 def _against(document: Document, call: cst.Call) -> str:
