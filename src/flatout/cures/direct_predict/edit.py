@@ -27,7 +27,8 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         return None
     seen = _lines(case, path)
     served = [call for call in calls_at(document, seen, "predict", case, path) if not _against(document, call)]
-    unseen = one_row.lines(document, _observed(case, path), served)
+    observed = _observed(case, path)
+    unseen = one_row.lines(document, observed, served) if observed else set()  # `check` changes what it reports
     for call in (*served, *calls_at(document, unseen, "predict", case, path)):
         if not _against(document, call):
             _rewrite(document, call)
