@@ -25,7 +25,7 @@ Model = tuple[cst.CSTNode | None, cst.CSTNode | None, str]
 def lines(document: Document, seen: Collection[int], served: Collection[cst.Call]) -> set[int]:
     """Lines with such a call, in a loop or a function. `seen`: lines that the run has come to; `served`: calls of
     `predict` that are Keras' own: only what has one of their models is."""
-    models = {_model(document, call.func) for call in served}
+    models = {_model(document, call.func) for call in served} - {None}  # which object it is, has to be plain
     found = set()
     for call in document.all(cst.Call):
         if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "predict" or not call.args:
