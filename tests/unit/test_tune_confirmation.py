@@ -102,6 +102,7 @@ class Renewed(Race):
         for steps in self.steps_of_group:
             self.begin_group()
             for one in (*self.baselines, *contestants):
+                one.blocks += [None] * (self.round - len(one.blocks))  # of groups without it
                 one.blocks += [Block([steps.get(one.levers, 0.010)] * 8, 8, 0.1)] * rounds
             self.round += rounds
 
@@ -165,6 +166,23 @@ def test_what_was_not_started_anew_has_the_interval_of_single_processes(confirma
     (settled,) = confirmation.context.trials.found
     assert settled.status == "won"
     assert settled.speedup == race.claim(one).speedup != narrow
+
+
+def test_a_larger_set_has_its_turn_where_the_lighter_one_does_not_hold(confirmation, tmp_path, monkeypatch):
+    """What was no faster in a few rounds is no passenger for good."""
+    raced(confirmation, 0.00200, A, B)
+    raced(confirmation, 0.00201, A)
+    raced(confirmation, 0.00900, B)
+    monkeypatch.setattr(confirmation, "_with_patch", lambda levers: [])
+    confirmation.context.races, confirmation.context.clock = [], Clock(60.0)
+    confirmation.context.progress = Progress(60.0, quiet=True)
+    race = Renewed(tmp_path, [{(A, B): 0.00200, (A,): step} for step in (0.0099, 0.0100)])
+    race.contestants += confirmation.raced.values()
+    for one in confirmation.raced.values():
+        one.verdict = Verdict("won", Interval(5.0, 4.9, 5.1), rounds=9)
+    claimed, *_ = confirmation._decided(race)
+    assert claimed.levers == (A, B)
+    assert confirmation._trial((A,)).status == "noise"
 
 
 def test_a_lever_that_adds_much_is_not_raced_without(confirmation):
