@@ -50,6 +50,12 @@ class FakeRace:
 
 
 class FakeTrials(Trials):
+    def keep(self, race: Any, one: Any, stage: Any, *, check: bool = True) -> Trial:
+        speedup = race.gains.get(one.levers, SAME)
+        trial = Trial(one.levers, "won" if speedup.low > 1.02 else "noise", speedup, "exact", stage=stage, rounds=9)
+        self.found.append(trial)
+        return trial
+
     def keep_all(self, race: Any, contestants: Any, stage: Any) -> None:
         for one in contestants:
             speedup = race.gains.get(one.levers[-1], SAME)
@@ -83,7 +89,7 @@ def explored(
         learn_of=lambda contestants, made: False,
         race=lambda launch: race,
         contestant=lambda levers: SimpleNamespace(
-            levers=levers, title=levers[-1], exit=Exit("decided"), verdict=Verdict("won")
+            levers=levers, title=levers[-1], exit=Exit("decided"), verdict=Verdict("won"), unchanged=False, idle=bool
         ),
         alive_at_once=lambda race: 3,
         combinable=lambda text: True,
@@ -126,6 +132,37 @@ def test_what_saves_much_of_what_the_winners_leave_is_confirmed_beside_them(
     gains = {"prefetch": Interval(winner, winner - 0.1, winner + 0.1), "cache": small, "xla": small}
     winners, _, _ = explored(tmp_path, monkeypatch, gains, findings=(both,))
     assert winners == ["prefetch", *beside]
+
+
+SECOND = Finding("another", "…", cost_share=0.3, fixes=(Fix("…", lever="cache"), Fix("…", lever="xla")))
+BOTH = ("prefetch", "cache")
+
+
+@pytest.mark.parametrize(
+    ("gains", "ran", "winners"),
+    [
+        ({BOTH: FASTER}, [("cache",), ("xla",)], [*BOTH]),
+        ({BOTH: SAME, "cache": FASTER}, [("cache",), ("prefetch",), ("cache",), ("xla",)], ["cache"]),
+    ],
+    ids=["they win", "they do not"],
+)
+def test_where_starts_are_slow_the_first_cure_of_each_finding_is_tried_with_those_of_the_others(
+    tmp_path, monkeypatch, gains, ran, winners
+):
+    monkeypatch.setattr(Exploration, "_worth_observing_again", lambda *args: False)
+    planned = Plan(("prefetch", "cache", "xla"), ())
+    found, race, context = explored(
+        tmp_path, monkeypatch, gains, findings=(FIRST, SECOND), planned=planned, start_seconds=100.0
+    )
+    assert found == winners
+    assert race.ran[: len(ran)] == ran
+    assert [trial.levers for trial in context.trials.found if trial.stage == "at-once"] == [BOTH]
+
+
+def test_where_there_is_time_for_each_lever_they_are_not_tried_at_once(tmp_path, monkeypatch):
+    planned = Plan(("prefetch", "cache", "xla"), ())
+    _, _, context = explored(tmp_path, monkeypatch, {}, findings=(FIRST, SECOND), planned=planned)
+    assert not [trial for trial in context.trials.found if trial.stage == "at-once"]
 
 
 def test_what_is_left_out_for_want_of_time_is_said(tmp_path, monkeypatch):

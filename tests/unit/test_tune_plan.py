@@ -53,6 +53,18 @@ def test_a_lever_that_is_named_with_several_settings_is_tried_with_each():
     assert [text for text in made.levers if text != "prefetch"] == ["steps-per-execution=8", "steps-per-execution=16"]
 
 
+def test_of_each_finding_the_first_cure_with_all_its_places_and_nothing_that_excludes_another():
+    slow = case(
+        Finding("eager-step", "…", cost_share=0.5, fixes=(Fix("…", lever="function=a.py:1"), Fix("…", lever="xla"))),
+        Finding("predict-in-loop", "…", cost_share=0.3, fixes=(Fix("…", lever="direct-predict"),)),
+        Finding("step-overhead", "…", cost_share=0.1, fixes=(Fix("…", lever="steps-per-execution"),)),
+    )
+    fit = ["function=a.py:1", "function=a.py:9", "xla", "steps-per-execution=8", "steps-per-execution=16"]
+    both = ("function=a.py:1", "function=a.py:9", "direct-predict", "steps-per-execution=8")
+    assert plan.first_of_each(slow, [*fit, "direct-predict", "cache"]) == both
+    assert plan.first_of_each(slow, ["cache"]) == ()
+
+
 def test_the_input_is_left_alone_where_a_free_one_gives_nothing():
     made = plan.make(case(), bounds={"free-input": Interval(1.0, 0.98, 1.01)})
     assert not any(text.startswith(("cache", "prefetch", "vectorize-map")) for text in made.levers)

@@ -53,7 +53,7 @@ CostOf = Literal["step", "run"]
 
 TrialStatus = Literal["won", "lost", "noise", "failed", "timeout"]
 
-TrialStage = Literal["bound", "single", "combination", "patch", "run", "route", "setting", "claim"]
+TrialStage = Literal["bound", "at-once", "single", "combination", "patch", "run", "route", "setting", "claim"]
 """Of a tune: bound, single, combination, patch; run: a cure of the run, whose speedup is that of whole runs. Of an
 optimize: route, setting, claim."""
 

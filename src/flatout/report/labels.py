@@ -29,6 +29,7 @@ NO_VERDICT = "No verdict: the case does not contain enough to judge."
 NO_FINDINGS = "Nothing worth changing was found."
 TRIAL_STAGES = {
     "bound": ("Bounds", "what a side would give if it cost nothing"),
+    "at-once": ("At once", "the first cure of each finding, where there is no time to try each lever alone"),
     "single": ("Levers", "one at a time, against two baselines in the same rounds"),
     "combination": ("Together", "in fresh processes: this is the claim"),
     "patch": ("Patch", "the edited source, run as one more trial"),

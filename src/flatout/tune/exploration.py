@@ -36,6 +36,8 @@ step 1.3 times as fast would save a twentieth of the run."""
 BESIDE, MOST_BESIDE = 0.1, 2
 """Share of the time that is left with the winners, which a lever saves that was not told from noise alone, and how many
 of these are confirmed beside the winners: 5 % of the program may be a third of what is left of it."""
+MOST_AT_ONCE = 5
+"""As many as are confirmed together."""
 AGAIN_STARTS = 6
 """Starts of the program that observing anew and trying further levers takes at least."""
 
@@ -98,14 +100,39 @@ class Exploration:
         untried = [text for text in wanted if not context.journal.known("single", (*self.base, text))]
         if untried and not any(one.active for one in race.baselines):
             return []
+        at_once = self._try_at_once(race, case, untried) if suggested and not self.base else ()
+        untried = [text for text in untried if text not in at_once and not plan.excluded(text, at_once)]
         while untried:
             size = self._group_size(race, len(untried))
             group, untried = untried[:size], untried[size:]
             self._try(race, group, len(wanted))
-        won = self._winners(wanted)
+        won = list(dict.fromkeys([*at_once, *self._winners(wanted)]))
         self.winners += won
         self.gained *= max((self._gain_of(text) for text in won), default=1.0)
         return won
+
+    def _try_at_once(self, race: Race, case: Case, levers: Sequence[str]) -> tuple[str, ...]:
+        """The first cure of each finding, all together, where starts or steps are so slow that there is no time to try
+        each lever alone. Returns them where they have won; the confirmation shows which of them pay."""
+        context = self.context
+        chosen = plan.first_of_each(case, [text for text in levers if context.combinable(text)])[:MOST_AT_ONCE]
+        if len(chosen) < 2 or race.seconds_for(1) * len(levers) <= context.clock.left_to_explore():
+            return ()
+        trial = context.journal.known("at-once", chosen)
+        if trial is None and race.seconds_for(1) <= self._time_to_try():
+            one = context.contestant(chosen)
+            context.progress.phase(f"trying these at once: {words.change_here(chosen)}")
+            if context.varies:
+                race.rewind()
+            race.start([one])
+            clock = context.clock
+            race.run([one], Rules(few_rounds=True), TimeLimit(clock.exploring_until, last=clock.closing))
+            if not one.unchanged and not one.idle():
+                trial = context.trials.keep(race, one, "at-once")
+        if trial is None or not (trial.status == "won" or chosen in context.trials.nominated):
+            return ()
+        self.gained *= ratio(trial) or 1.0
+        return chosen
 
     def _leave_out_unnamed(self, case: Case) -> None:
         context = self.context

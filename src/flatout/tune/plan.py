@@ -156,6 +156,16 @@ def _place(name: str, finding: Finding) -> int | None:
     return named.index(name) if name in named else None
 
 
+def first_of_each(case: Case, levers: Sequence[str]) -> tuple[str, ...]:
+    """Of these levers the one that each finding names first, with all of its settings where several go together."""
+    found: list[str] = []
+    for finding in case.findings:
+        named = [(place, text) for text in levers if (place := _place(parse(text)[0], finding)) is not None]
+        first = min(named, default=(0, ""))[0]
+        found += [text for place, text in named if place == first and text not in found]
+    return combinations(found)[-1] if found else ()
+
+
 def combinations(winners: Sequence[str]) -> list[tuple[str, ...]]:
     """The best alone, the two best together, and so on; levers that exclude each other never together."""
     together: list[str] = []

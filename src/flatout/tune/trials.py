@@ -48,7 +48,7 @@ class Trials:
 
     @property
     def any_single_won(self) -> bool:
-        return any(trial.stage == "single" and trial.status == "won" for trial in self.found)
+        return any(trial.stage in ("single", "at-once") and trial.status == "won" for trial in self.found)
 
     def skip(self, levers: Sequence[str], why: str) -> None:
         self.skipped.update({parse(text)[0]: why for text in levers})

@@ -69,7 +69,7 @@ def conclude(case: Case, request: TuneRequest, problem: str = "", stopped: str =
     if claim is not None and claim.speedup is not None:
         text = won_text(claim, claim.speedup, case.whole_run)
         return Conclusion("won", text, stage=claim.stage, levers=claim.levers)
-    tried = [trial for trial in case.trials if trial.stage in ("single", "combination", "patch", "run")]
+    tried = [trial for trial in case.trials if _tells(trial)]
     if problem and not tried:
         return Conclusion("undecided", problem)
     different = [trial for trial in tried if not_the_same(trial) or _changes_the_numbers(trial) or _fell(trial, tried)]
@@ -83,6 +83,11 @@ def conclude(case: Case, request: TuneRequest, problem: str = "", stopped: str =
     if left:
         return Conclusion("undecided", f"Undecided: {'; '.join(left)}.", command(request, _asked_for(case, tried)))
     return _done(case, tried)
+
+
+def _tells(trial: Trial) -> bool:
+    """Whether the verdict rests on it. Several levers at once that have not won show nothing of each."""
+    return trial.stage in ("single", "combination", "patch", "run") or (trial.stage, trial.status) == ("at-once", "won")
 
 
 # ── won ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -191,7 +196,7 @@ def _unconfirmed(tried: Sequence[Trial]) -> Iterator[str]:
     fell = [trial for trial in every if trial.status == "failed" and len(trial.levers) > 1]
     decided = [trial for trial in every if trial.status != "timeout" and trial not in fell]
     confirmed = {text for trial in decided for text in trial.levers}
-    won = [trial for trial in tried if trial.stage == "single" and trial.status == "won"]
+    won = [trial for trial in tried if trial.stage in ("single", "at-once") and trial.status == "won"]
     names = [shown(one.levers) for one in won if keeps_the_numbers(one.equivalence) and not confirmed & {*one.levers}]
     if names:
         yield f"{', '.join(names)} was faster, and there was no time to confirm it"
