@@ -329,6 +329,20 @@ def test_the_first_step_of_an_eager_loop_is_no_start(tmp_path: Path) -> None:
     assert one.where == parsed.where
 
 
+def test_the_start_of_a_gpu_is_no_fault_of_the_program() -> None:
+    built = RunPart("line", "tensorflow", 4.7, where=Where("train.py", 14))
+    parsed = RunPart("line", "", 3.0, where=Where("data.py", 3))
+    alone = dataclasses.replace(case_with(RunPart("before", "", 4.8, parts=(built,))), environment={}, devices=())
+    (one,) = found(alone, "slow-start")
+    assert one.where == built.where
+    gpu = {"tensorflow": {"devices": ["/physical_device:GPU:0"]}}
+    assert found(dataclasses.replace(alone, environment=gpu), "slow-start") == []
+    both = dataclasses.replace(case_with(RunPart("before", "", 7.8, parts=(built, parsed))), environment=gpu)
+    (other,) = found(both, "slow-start")
+    assert other.where == parsed.where
+    assert other.cost_ms == pytest.approx(3100)
+
+
 @pytest.mark.parametrize(("per_step", "line"), [(0.16, 5), (1.0, 2)])
 def test_an_eager_step_is_at_a_tape_that_its_steps_have(per_step: float, line: int, tmp_path: Path) -> None:
     """A notebook often trains something small by hand before it trains what takes its time."""

@@ -36,6 +36,7 @@ from dataclasses import replace
 from flatout.causes._by_hand import keep
 from flatout.causes._run_parts import LIBRARIES, busiest, is_beside_steps, most_of, of_run, seconds, spot
 from flatout.causes._spec import Cause
+from flatout.model import queries
 from flatout.model.case import Case, Finding, Fix, RunPart
 from flatout.model.evidence.job import RankOf
 
@@ -43,6 +44,9 @@ OF_RUN = 0.1
 LEAST_SECONDS = 1.0
 """What every start takes is no fault."""
 STRATEGY = "Strategy("
+GPU_SECONDS = 8.0
+"""What the first line that works in TensorFlow may take for the start of a GPU: its context, its libraries, the first
+kernels (4 to 5 s on an H200). Every program on a GPU has it."""
 
 
 def _is_long(case: Case, value: float) -> bool:
@@ -76,7 +80,19 @@ def _own_work(case: Case, part: RunPart) -> RunPart:
     which it does where its strategy is made."""
     left_out = [one for one in part.lines() if is_beside_steps(case, one) or _meets_others(case, one)]
     kept = tuple(one for one in part.parts if one not in left_out)
-    return replace(part, seconds=part.seconds - sum(one.seconds for one in left_out), parts=kept)
+    own = replace(part, seconds=part.seconds - sum(one.seconds for one in left_out), parts=kept)
+    return _without_start_of_gpu(own) if queries.gpus_in_use(case) else own
+
+
+def _without_start_of_gpu(part: RunPart) -> RunPart:
+    """The GPU starts at one line, that which takes longest of those that work in TensorFlow."""
+    first = next((one for one in part.lines() if one.name in LIBRARIES), None)
+    if first is None:
+        return part
+    taken = min(first.seconds, GPU_SECONDS)
+    left = replace(first, seconds=first.seconds - taken)
+    lines = sorted((left if one is first else one for one in part.parts), key=lambda one: -one.seconds)
+    return replace(part, seconds=part.seconds - taken, parts=tuple(lines))
 
 
 def _meets_others(case: Case, line: RunPart) -> bool:
