@@ -209,11 +209,16 @@ def test_a_short_program_is_watched_before_its_steps_are_raced_and_time_is_kept(
     assert clock.for_run == 0
 
 
-@pytest.mark.parametrize(("steps", "first"), [(1.0, True), (11.0, False)], ids=["few", "many"])
-def test_whole_runs_come_before_steps_that_take_little(tmp_path, monkeypatch, steps, first):
+@pytest.mark.parametrize(
+    ("steps", "share", "first"),
+    [(1.0, 0.9, True), (11.0, None, True), (11.0, 0.7, True), (11.0, 0.9, False)],
+    ids=["few", "many, but nothing ails them", "they could save less", "they could save more"],
+)
+def test_whole_runs_come_before_steps_that_could_save_less(tmp_path, monkeypatch, steps, share, first):
     stage = Stage(tmp_path, monkeypatch, 9.0, Run(19.9, 0, 100))
     tree = RunTree(20.0, (RunPart("checkpoint", "what is cured", 9.0), RunPart("steps", "fit", steps)))
-    stage.context.case = Case("tune", run=tree)
+    of_steps = Finding("step-overhead", "…", cost_share=share, fixes=(Fix("…", lever="direct-fit"),))
+    stage.context.case = Case("tune", run=tree, findings=(of_steps,) if share else ())
     cures = RunCures(stage.context)
     cures.look_ahead()
     assert cures.comes_before_steps == first
@@ -221,6 +226,26 @@ def test_whole_runs_come_before_steps_that_take_little(tmp_path, monkeypatch, st
     ran = len(stage.ran)
     assert cures.run(None) is None, "what was tried already"
     assert len(stage.ran) == ran
+
+
+@pytest.mark.parametrize(("share", "goes_on"), [(0.5, True), (None, False)])
+def test_the_steps_are_raced_after_a_cure_of_the_run_where_they_could_save_much_of_what_is_left(
+    tmp_path, monkeypatch, share, goes_on
+):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    of_steps = Finding("step-overhead", "…", cost_share=share, fixes=(Fix("…", lever="direct-fit"),))
+    tree = RunTree(20.0, (RunPart("checkpoint", "what is cured", 9.0), RunPart("steps", "fit", 11.0)))
+    stage.context.case = Case("tune", run=tree, findings=(of_steps,) if share else ())
+    cures = RunCures(stage.context)
+    cures.look_ahead()
+    first = cures.run(None)
+    assert cures.comes_before_steps
+    assert first is not None
+    assert cures.leaves_steps(first) == goes_on
+    assert cures.again(None, first) is first
+    steps = Claim(CONFIRMED, WholeRun(Interval(1.2, 1.1, 1.3), after_seconds=16.0, before_seconds=20.0), "a patch")
+    both = cures.again(steps, first)
+    assert set(both.trial.levers) == {"prefetch", LEVER}, "the cure is weighed once more, on top of the steps'"
 
 
 def test_what_the_scouting_run_has_seen_to_its_end_is_not_watched_again(tmp_path, monkeypatch):

@@ -34,6 +34,8 @@ FEWEST_PAIRS = 2
 """For a claim: no race of steps stands behind it, and one pair does not show how far runs lie apart here."""
 WORTH = 0.05
 """Share of the run that a cure can save at most, from which on it is tried."""
+WORTH_BESIDE = 0.1
+"""Share of what is left of the run, from which on the steps are raced after a cure of the run has won."""
 RUNS = 3.0
 """Whole runs that have to fit into the time that is left: one watched, one with a cure, one without."""
 LONGER = 1.5
@@ -48,9 +50,9 @@ LEAST_KEPT, MOST_KEPT = 0.25, 0.6
 """Of the budget, for all cures of the run; between them by what they could save beside all steps."""
 
 
-FEW_STEPS = 0.1
-"""Share of the run: where steps take no more, and a cure of the run could save more than all of them, its whole runs
-come before races of steps, which could gain little."""
+UNNAMED = 0.1
+"""Share of the steps that levers could save which no finding names. Where a cure of the run could save more than those
+of the steps, its whole runs come before races of steps."""
 
 
 class RunCures:
@@ -82,10 +84,32 @@ class RunCures:
         if self.tree is None or not worth:
             return
         saved, steps = max(seconds for _, seconds in worth), self.tree.seconds_of("steps")
-        self.comes_before_steps = steps < min(FEW_STEPS * self.tree.seconds, saved)
+        self.comes_before_steps = saved > self._could_save_of_steps()
         most = min(max(saved / (saved + steps), LEAST_KEPT), MOST_KEPT) * context.clock.budget
         runs = sum(EACH + find(parse(text)[0]).spec.next_start for text, _ in worth)
         context.clock.for_run = min(runs * self.tree.seconds, most)
+
+    def _could_save_of_steps(self) -> float:
+        """Seconds of the run that cures of the steps could save, by what the findings say."""
+        assert self.tree is not None
+        findings = (self.seen or self.context.case).findings
+        named = [one.cost_share or 0.0 for one in findings if one.of == "step" and any(fix.lever for fix in one.fixes)]
+        return max(min(max(named, default=0.0), 1.0), UNNAMED) * self.tree.seconds_of("steps")
+
+    def leaves_steps(self, claim: Claim) -> bool:
+        """Whether cures of the steps could still save a good part of the run that is claimed."""
+        return self._could_save_of_steps() > WORTH_BESIDE * (claim.whole_run.after_seconds or 0.0)
+
+    def keep_time(self, claim: Claim) -> None:
+        """For whole runs with the cures of the steps beside what is claimed."""
+        clock, seconds = self.context.clock, claim.whole_run.after_seconds or 0.0
+        clock.for_run = min(EACH * seconds, MOST_KEPT * max(clock.left(), 0.0))
+
+    def again(self, claim: Claim | None, first: Claim) -> Claim:
+        """The claim of the steps with the cures of `first` on top; else that of both which gains more."""
+        self.tried -= set(first.trial.levers)
+        both = self.run(claim) if claim is not None else None
+        return max(filter(None, (both, first)), key=_gain)
 
     def run(self, claim: Claim | None) -> Claim | None:
         """The claim so far, with the cures of the run that have won on top of it."""
@@ -282,6 +306,10 @@ def _read(directory: Path, case: Case) -> Case:
     from flatout.observe.reading import assemble
 
     return diagnose(assemble(directory, case.program, summary))
+
+
+def _gain(claim: Claim) -> float:
+    return claim.whole_run.speedup.ratio if claim.whole_run.speedup is not None else 1.0
 
 
 def _trial(levers: tuple[str, ...]) -> Trial:

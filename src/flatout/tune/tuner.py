@@ -88,14 +88,20 @@ class Tuner:
         context.fork_servers.prepare(*imports_of(context.directory / "scout-1"))
         of_run = RunCures(context)
         of_run.look_ahead()
-        if of_run.comes_before_steps and not context.request.levers:
-            self.claim = of_run.run(None)
-            if self.claim is not None:
-                text = "The steps take too little of the run to be raced"
+        first = of_run.run(None) if of_run.comes_before_steps and not context.request.levers else None
+        self.claim = first
+        if first is not None:
+            if not of_run.leaves_steps(first):
+                text = "No finding says that the steps could gain much"
                 context.notes.append(Note("info", f"{text}: flatout tune --lever NAME tries a change of them."))
                 return
+            of_run.keep_time(first)
         winners = self._race_steps()
-        self.claim = of_run.run(self.claim)
+        if first is None:
+            self.claim = of_run.run(self.claim)
+        else:
+            steps, self.claim = self.claim, first
+            self.claim = of_run.again(steps if steps is not first else None, first)
         if self.claim is None and self._has_time_for_others(winners):
             self._race_steps(refuted=together(winners))
 
