@@ -62,6 +62,16 @@ def test_imports_are_in_the_ratio_and_beside_it():
     assert guess.after_imports.ratio == pytest.approx(2.0)
 
 
+def test_no_change_is_faster_or_slower_by_what_imports_differ_by():
+    """One import took two seconds longer than all others, by chance."""
+    changes = [Run(9.0, 0, 300, 7.0), Run(7.0, 0, 300, 5.0), Run(7.0, 0, 300, 5.0)]
+    found = measure(runner(changes, [Run(11.0, 0, 300, 5.0)]), SAVING, soon(40), patched=True)
+    assert found.pairs == MOST_PAIRS
+    imports = (7 + 5 * 5) / 6
+    assert found.speedup.ratio == pytest.approx((6 + imports) / (2 + imports))
+    assert (found.before_seconds, found.after_seconds) == (pytest.approx(6 + imports), pytest.approx(2 + imports))
+
+
 def test_ten_times_as_many_steps_pay_once_for_what_is_done_once():
     before, after = Run(30.0, 0, 300, looping=20.0), Run(20.0, 0, 300, looping=10.0)
     assert measure(runner([after], [before]), SAVING, soon(1000), patched=True).tenfold == pytest.approx(210 / 110)
