@@ -231,6 +231,17 @@ def test_what_is_complete_is_not_written_again_and_not_overwritten(tmp_path: Pat
     assert converted(source, tmp_path / "out", name="c").schema.elements == 41, "another name, beside it"
 
 
+def test_two_sets_have_no_reader_of_the_same_name(tmp_path: Path) -> None:
+    source = Folder.open(blobs(tmp_path / "b"))
+    first = converted(source, tmp_path / "out", name="a-b")
+    whole = tree(tmp_path / "out")
+    with pytest.raises(FlatoutError, match=r"'a-b', whose reader is called a_b_reader\.py as well"):
+        converted(source, tmp_path / "out", name="a_b")
+    assert whole.items() <= tree(tmp_path / "out").items()
+    assert converted(source, tmp_path / "out", name="a-b").complete_before
+    assert converted(source, tmp_path / "other", name="a_b").schema.digest == first.schema.digest
+
+
 def test_a_pipeline_whose_file_has_changed_is_not_called_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
