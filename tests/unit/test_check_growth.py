@@ -46,6 +46,16 @@ for x, y in rows:
     return _HEAD + "".join(step.format(n=n) for n in range(size))
 
 
+def _tapes(size: int) -> str:
+    step = """\
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(x) - y)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+"""
+    return _HEAD + "for x, y in rows:\n" + step * size
+
+
 def _calls_made(checker: Checker, text: str) -> int:
     made = 0
 
@@ -75,3 +85,9 @@ def test_step_functions_do_not_ask_all_others_about_all_of_their_code() -> None:
     checker = Checker(select(["eager-step"]))
     checker.check(_step_functions(3), "program.py")
     assert _calls_made(checker, _step_functions(20)) < 2.8 * _calls_made(checker, _step_functions(10))
+
+
+def test_tapes_of_one_loop_are_not_searched_from_each_to_each_other() -> None:
+    checker = Checker(select(["eager-step"]))
+    checker.check(_tapes(3), "program.py")
+    assert _calls_made(checker, _tapes(60)) < 4.5 * _calls_made(checker, _tapes(30))

@@ -194,13 +194,21 @@ def test_a_question_in_a_notebook_is_read() -> None:
     [
         "ds = tf.data.Dataset.range(9)\nfor epoch in range(3):\n    ds.shuffle(9)\n",
         "ds = tf.data.Dataset.range(9)\ndef show():\n    ds.batch(3)\n    print(list(ds))\n",
+        "ds = tf.data.Dataset.range(9)\nds.repeat()\nprint(list(ds))\n",
+        "ds = tf.data.Dataset.range(9)\nds.repeat(count=-1)\nprint(list(ds))\n",
     ],
 )
-def test_a_stage_is_not_assigned_where_the_name_would_mean_something_else(code: str) -> None:
+def test_a_stage_is_not_assigned_where_the_name_would_mean_something_else_or_nothing_ends_it(code: str) -> None:
     source = f"import tensorflow as tf\n{code}".encode()
     checker = Checker(select(["discarded-stage"]))
     assert checker.check(source.decode(), PROGRAM).diagnostics
     assert fix(source, PROGRAM, checker, everything).content == source
+
+
+def test_a_lost_repeat_that_ends_is_assigned() -> None:
+    source = "import tensorflow as tf\nds = tf.data.Dataset.range(9)\nds.repeat(2)\nprint(list(ds))\n"
+    checker = Checker(select(["discarded-stage"]))
+    assert b"ds = ds.repeat(2)" in fix(source.encode(), PROGRAM, checker, everything).content
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,9 @@ from flatout.model.case import (
     Pipeline,
     Program,
     Retrace,
+    Split,
     Stage,
+    StageDetail,
     Steps,
     Where,
     to_plain,
@@ -126,3 +128,21 @@ def test_every_edit_has_a_pair_that_changes_and_one_that_does_not() -> None:
         changing = [pair for pair in pairs if pair.with_name(pair.name.replace(".in.py", ".out.py")).exists()]
         assert changing, f"tests/fixtures/edits/{name}/ lacks an x.in.py with its x.out.py"
         assert len(changing) < len(pairs), f"tests/fixtures/edits/{name}/ lacks an x.in.py that is to be left alone"
+
+
+def test_vectorize_map_changes_the_pipeline_that_costs_most() -> None:
+    text = "train = ds.map(scale).batch(32)\nother = ds.map(shift).batch(32)\n"
+
+    def pipeline(line: int, ms: float) -> Pipeline:
+        where = Where("train.py", line)
+        maps = Stage("Map", "Map", where, ms=ms, detail=StageDetail(ms_per_batch=ms))
+        return Pipeline(f"pipeline {line}", None, (maps, Stage("Batch", "Batch", where)))
+
+    def edited(first: float, second: float) -> str:
+        steps = Steps(10, "", Times(10.0, 9.0, 11.0, 10.0), Split(input=5.0, compute=5.0))
+        case = Case(kind="run", steps=steps, pipelines=(pipeline(1, first), pipeline(2, second)))
+        edit = importlib.import_module("flatout.cures.vectorize_map.edit").edit
+        return str(edit(text, "train.py", case, "direct"))
+
+    assert edited(4.0, 1.0) == text.replace(".map(scale).batch(32)", ".batch(32).map(scale)")
+    assert edited(1.0, 4.0) == text.replace(".map(shift).batch(32)", ".batch(32).map(shift)")

@@ -11,11 +11,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from shards_made import blobs, converted, tree
 
-from flatout.data.shards import convert, example, schema, stream, verify
+from flatout.data.shards import convert, example, schema, shard, stream, stream_main, verify
 from flatout.data.shards.destination import Destination
 from flatout.data.shards.sources.folder import Folder
 from flatout.model.errors import FlatoutError
@@ -229,6 +230,32 @@ def test_what_is_complete_is_not_written_again_and_not_overwritten(tmp_path: Pat
         converted(source, tmp_path / "out", name="b")
     assert converted(source, tmp_path / "out", name="b", force=True).schema.elements == 41
     assert converted(source, tmp_path / "out", name="c").schema.elements == 41, "another name, beside it"
+
+
+def test_two_sets_have_no_reader_of_the_same_name(tmp_path: Path) -> None:
+    source = Folder.open(blobs(tmp_path / "b"))
+    first = converted(source, tmp_path / "out", name="a-b")
+    whole = tree(tmp_path / "out")
+    with pytest.raises(FlatoutError, match=r"'a-b', whose reader is called a_b_reader\.py as well"):
+        converted(source, tmp_path / "out", name="a_b")
+    assert whole.items() <= tree(tmp_path / "out").items()
+    assert converted(source, tmp_path / "out", name="a-b").complete_before
+    assert converted(source, tmp_path / "other", name="a_b").schema.digest == first.schema.digest
+
+
+@pytest.mark.parametrize("skip", [True, False])
+def test_an_element_of_a_pipeline_that_no_record_can_hold_is_told(monkeypatch: pytest.MonkeyPatch, skip: bool) -> None:
+    monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(errors=SimpleNamespace(OpError=OSError)))
+    monkeypatch.setattr(shard, "MAX_RECORD_BYTES", 100)
+    skipped: list[schema.Skipped] = []
+    layout = SimpleNamespace(values=lambda size: {"x": bytes(size)})
+    records = stream_main._records([1, 500, 2], layout, skip, skipped)  # type: ignore[arg-type]
+    if not skip:
+        with pytest.raises(stream_main.Failed, match="Element 1 of the pipeline cannot be written: it is larger than"):
+            list(records)
+        return
+    assert [example.decode(record)["x"] for record in records] == [[bytes(1)], [bytes(2)]]
+    assert [one.name for one in skipped] == ["element 1"]
 
 
 def test_a_pipeline_whose_file_has_changed_is_not_called_complete(

@@ -191,6 +191,17 @@ def test_the_trend_is_shown_and_told(home: Path) -> None:
         assert max(map(len, render(all_series(home), 9, width, False).splitlines())) <= width
 
 
+def test_a_state_that_is_run_again_is_told_and_keeps_its_place(home: Path) -> None:
+    for seed, (commit, median) in enumerate([("a", 20.0), ("b", 30.0), ("b", 30.0), ("a", 20.0), ("a", 20.0)]):
+        keep(home, median, seed, commit * 40)
+    (series,) = all_series(home)
+    assert [state.run.commit[:1] for state in series.states] == ["a", "b"]
+    brief = runner.invoke(make_app(), ["history", "-q"]).output
+    assert "aaaaaaa" in brief
+    assert "bbbbbbb" not in brief
+    assert "faster since the state before" in brief
+
+
 def test_one_state_is_no_states(home: Path) -> None:
     keep(home, 20.0, 1, "a" * 40)
     assert "1 run of 1 state\n" in render(all_series(home), 9, 100, False)

@@ -238,6 +238,14 @@ def test_without_the_case_of_the_leader_and_without_findings_the_ranks_show_step
     assert "40.0 ms a step" in render(case)
 
 
+def test_what_is_told_of_a_rank_begins_as_a_sentence(tmp_path: Path) -> None:
+    join(tmp_path, 0, size=3)
+    notes = [note.text for note in merge(tmp_path).notes]
+    assert "Worker 0 has left no case." in notes
+    assert "Worker 1 and worker 2 never came to the directory of the job." in notes
+    assert not [text for text in notes if text[:1].islower()]
+
+
 def test_late_in_turns_is_not_a_long_exchange() -> None:
     """Each rank is late in every second step: the exchange itself takes 2 ms, though each waits 12 ms on average."""
     late = (2.0, 22.0) * 8

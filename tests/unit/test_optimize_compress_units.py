@@ -1,5 +1,6 @@
 """Units, plans and patterns: the parts of compression that need no Keras."""
 
+import functools
 import sys
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from flatout.optimize.compress.structure.graph import refuse_keras_2
 from flatout.optimize.compress.structure.plan import Limits, Planner
 from flatout.optimize.compress.structure.rules.shape import reshaped
 from flatout.optimize.compress.structure.units import Labels, Ledger
+from flatout.optimize.compress.training import Journal, identity_of
 
 
 def test_what_is_tied_to_something_pinned_is_pinned():
@@ -139,3 +141,30 @@ def test_a_model_of_keras_2_is_refused(version, monkeypatch):
         refuse_keras_2(SimpleNamespace(name="model"))
     monkeypatch.setitem(sys.modules, "keras", SimpleNamespace(__version__="3.15.1"))
     refuse_keras_2(SimpleNamespace(name="model"))
+
+
+def test_checkpoints_belong_to_their_training(tmp_path):
+    def train(model):
+        model.fit(x, epochs=1)
+
+    def longer(model):
+        model.fit(x, epochs=9)
+
+    model, x = SimpleNamespace(weights=[]), np.zeros(3)
+    for _ in range(2):
+        Journal(tmp_path, model, ["prune"], train)
+    with pytest.raises(CompressionRefused, match="the training among them"):
+        Journal(tmp_path, model, ["prune"], longer)
+    found = [
+        identity_of(given)
+        for given in (
+            {"x": x, "epochs": 2, "callbacks": [object()]},
+            {"callbacks": [object()], "epochs": 2, "x": np.zeros(3)},
+            {"x": x, "epochs": 3, "callbacks": [object()]},
+            {"x": x + 1, "epochs": 2, "callbacks": [object()]},
+            functools.partial(train, epochs=2),
+            functools.partial(train, epochs=3),
+        )
+    ]
+    assert found[0] == found[1]
+    assert len(set(found)) == 5

@@ -53,3 +53,39 @@ def test_lists_of_variables_are_told_from_others():
     assert not names.are_variables("of", 2)
     assert not names.are_variables("elsewhere", 2)
     assert names.are_variables("net.trainable_weights", 2)
+
+
+MODELS = textwrap.dedent(
+    """
+    class Agent:
+        def __init__(self):
+            self.net, self.late = build(), None
+            self.begin()
+
+        def begin(self):
+            self.target = build()
+
+        def restart(self):
+            self.fresh = build()
+
+        def follow(self, to, of, third):
+            ROW
+
+    def main():
+        agent, first, second = Agent(), build(), build()
+        agent.follow(first, second, build())
+        for turn in range(9):
+            another = build()
+            agent.restart()
+            agent.follow(first, another, second)
+    """
+)
+AT = next(number for number, row in enumerate(MODELS.splitlines(), 1) if "ROW" in row)
+
+
+@pytest.mark.parametrize(
+    ("owner", "anew"),
+    [("self.net", False), ("self.target", False), ("self.fresh", True), ("to", False), ("of", True), ("third", False)],
+)
+def test_a_model_that_another_function_makes_again_and_again_is_made_anew(owner, anew):
+    assert Names(ast.parse(MODELS)).is_made_anew(owner, AT) == anew

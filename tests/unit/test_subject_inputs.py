@@ -160,6 +160,11 @@ def test_labels_by_name_are_put_into_the_order_of_the_outputs():
     assert [label.shape for label in named.labels] == [(5, 4), (5,)]
     named.order_labels(["output_0", "output_1"])
     assert [label.shape for label in named.labels] == [(5, 4), (5,)], "named after nothing that the model has"
+    with pytest.raises(DataUnusable, match=r"boxes, classes.*box, dense_3"):
+        named.order_labels(["box", "dense_3"])
+    alone = data.samples_from_object((x, {"classes": classes}), None, 10, "the data")
+    alone.order_labels(["dense_3"])
+    assert len(alone.labels) == 1
     by_place = data.samples_from_object((x, (classes, boxes)), None, 10, "the data")
     by_place.order_labels(["boxes", "classes"])
     by_place.order_labels([])

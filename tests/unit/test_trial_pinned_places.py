@@ -6,10 +6,11 @@ import linecache
 import random
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from flatout.trial.child.pinned import places, streams
+from flatout.trial.child.pinned import counters, places, streams
 
 PROGRAM = """
 def step(ask):
@@ -107,3 +108,25 @@ def test_a_seed_of_the_program_begins_anew(seed: int) -> None:
     assert found.at("a").random() == first
     found.begin("other")
     assert found.at("a").random() != first
+
+
+def test_each_graph_counts_its_own_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Graph:
+        pass
+
+    graphs: list[Graph] = []
+    eager = SimpleNamespace(context=SimpleNamespace(executing_eagerly=lambda: not graphs))
+    framework = SimpleNamespace(ops=SimpleNamespace(get_default_graph=lambda: graphs[-1]))
+    monkeypatch.setitem(sys.modules, "tensorflow.python.eager", eager)
+    monkeypatch.setitem(sys.modules, "tensorflow.python.framework", framework)
+
+    def first_two() -> tuple[object, object]:
+        graphs[:] = [Graph()]  # often where the one before it was
+        return counters.op_seed("shuffle()"), counters.op_seed("shuffle()")
+
+    found = [first_two() for _ in range(20)]
+    assert len(set(found)) == 1
+    assert found[0][0] != found[0][1]
+    graphs.clear()
+    assert counters.op_seed("shuffle()") == found[0][0]
+    assert counters.op_seed("shuffle()") == found[0][1]

@@ -324,6 +324,24 @@ def test_a_way_around_is_refused(run) -> None:
     assert "PermissionError" in said or "Read-only file system" in said
 
 
+def test_a_move_and_a_hard_link_around_are_refused(run) -> None:
+    """What lies at the target of a move is lost, and what is written to a hard link is written to the real file."""
+    run("""
+        import os, posix
+        free = os.environ["TMPDIR"]
+        open(f"{free}/new.txt", "w").write("lost")
+        for change in (posix.rename, posix.replace):
+            try: change(f"{free}/new.txt", "notes.txt")
+            except OSError: pass
+            else: raise SystemExit(f"{change.__name__} onto a real file")
+        try: posix.link("notes.txt", f"{free}/same.txt")
+        except OSError: pass
+        else: raise SystemExit("a hard link to a real file")
+        posix.rename(f"{free}/new.txt", f"{free}/moved.txt")
+        posix.link(f"{free}/moved.txt", f"{free}/same.txt")
+    """)
+
+
 def test_reading_real_files_costs_little(run) -> None:
     """In calls of functions, which are the same on every machine."""
     said = run("""

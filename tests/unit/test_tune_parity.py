@@ -15,7 +15,7 @@ import pytest
 
 from flatout.measure.parity import Numbers
 from flatout.model.case import Trial
-from flatout.trial.child_process import Ended, Launch
+from flatout.trial.child_process import Ended, Launch, Overdue
 from flatout.tune import parity
 from flatout.tune.conclusions import not_as_promised
 
@@ -196,6 +196,44 @@ def test_a_run_that_was_interrupted_is_made_again(monkeypatch: pytest.MonkeyPatc
     for _ in range(2):
         assert parity._Apart(tmp_path, starter, BASE, TRIAL).numbers((BASE, "")) == [parity.key_of(BASE)]
     assert begun == [tmp_path / parity.key_of(BASE)] * 2, "once more, and then no more"
+
+
+def test_a_run_that_time_has_cut_off_is_made_again_where_there_is_much_more(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A tune that is resumed may have more time than the one before."""
+    begun: list[float] = []
+    ends = False
+
+    class Child:
+        def __init__(self, launch: Launch, directory: Path, *of_starter: Any) -> None:
+            self.directory, self.levers = directory, {}
+
+        def warm(self, seconds: float) -> None:
+            begun.append(seconds)
+            self.directory.mkdir(exist_ok=True)
+            (self.directory / parity.FILE).touch()
+
+        def go(self, steps: int) -> None: ...
+
+        def block(self, seconds: float) -> None:
+            raise Ended("its end") if ends else Overdue("no answer")
+
+        def end(self) -> None: ...
+
+    def run(seconds: float) -> None:
+        starter: Any = SimpleNamespace(watchdog=None, fork_servers=None)
+        parity._Apart(tmp_path, starter, BASE, TRIAL, seconds=seconds).numbers((BASE, ""))
+
+    monkeypatch.setattr(parity, "ChildProcess", Child)
+    monkeypatch.setattr(parity, "_load", lambda directories: directories[0].name)
+    for seconds in (20.0, 10.0, 22.0, 60.0, 60.0):
+        run(seconds)
+    assert begun == [20.0, 60.0]
+    ends = True
+    for seconds in (300.0, 3_000.0):
+        run(seconds)
+    assert begun == [20.0, 60.0, 300.0], "it has come to its end"
 
 
 def test_another_edit_in_the_same_file_is_another_run(tmp_path: Path) -> None:

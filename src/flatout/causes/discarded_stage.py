@@ -36,7 +36,7 @@ from flatout.causes._spec import Cause
 from flatout.source.analysis import datasets
 from flatout.source.analysis.patterns import Match, pattern
 from flatout.source.analysis.scopes import Site
-from flatout.source.analysis.syntax import last_name
+from flatout.source.analysis.syntax import argument, constant, last_name
 from flatout.source.notebooks.text import MARK
 from flatout.source.repairs import AssignResult, Repair
 
@@ -68,20 +68,31 @@ def _result_unused(node: ast.Expr, site: Site) -> Iterator[Match]:
     name = call.func.value
     freezes = call.func.attr == "cache" and _changes_by_epoch(chain, node, site)
     exact = call.func.attr in ("cache", "prefetch", "with_options") and not freezes
+    endless = _is_endless(call)
     yield Match(
         node,
         f"{call.func.attr} returns a new dataset, which is thrown away here: the line has no effect.",
         "Cache what is the same in every epoch: before the stages that shuffle, repeat or draw random numbers."
         if freezes
+        else "Assign it where something ends it: a number of repeats, `take`, or steps_per_epoch."
+        if endless
         else f"Assign it: {ast.unparse(name)} = {ast.unparse(name)}.{call.func.attr}(…)."
         if isinstance(name, (ast.Name, ast.Attribute))
         else "Assign the result.",
         "exact" if exact else "semantic",
         repair=Repair(AssignResult(), assumes="the stage is wanted")
-        if _may_assign(name, site) and not freezes
+        if _may_assign(name, site) and not freezes and not endless
         else None,
         confidence="low" if call.func.attr in _SELDOM_MISSED else "high",
     )
+
+
+def _is_endless(call: ast.Call) -> bool:
+    """A loop over the dataset, or a `fit` without steps_per_epoch, would never end."""
+    if last_name(call.func) != "repeat":
+        return False
+    count = argument(call, 0, "count")
+    return count is None or constant(count) in (None, -1)
 
 
 def _changes_by_epoch(chain: datasets.Chain, node: ast.Expr, site: Site) -> bool:

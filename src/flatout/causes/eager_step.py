@@ -140,6 +140,8 @@ _OF_TENSORS = ("numpy", "append", "watch", "gradient", "format", "item", "print"
 """What a step by hand calls besides operations."""
 _MAKES = re.compile(r"_?(create|make|build|get)_")
 _ASSUMED = "no other file changes what the step reads from Python"
+_MOST_TAPES = 20
+"""Of a step that becomes a function. Nobody writes more by hand, and from each tape to each update there may be one."""
 
 
 @pattern("tape-outside-function", nodes=(ast.With,), words=("GradientTape",), often_in=programs.trains_in_earnest)
@@ -234,6 +236,9 @@ def _taken_out(tape: ast.With, site: Site) -> Repair | None:
     from flatout.source.editing.step_search import Search
     from flatout.source.editing.traceable import arrays_among
 
+    beside = loops.direct_calls(site.loops[-1], site.scope) if site.loops else site.scope.facts.calls
+    if sum(_is_tape(call, where) for call, where in beside) > _MOST_TAPES:
+        return None
     search = Search(site.module.tree, tape.lineno, unproven=True)
     step = search.found()
     if step is None:

@@ -13,6 +13,7 @@ from flatout.source.analysis.patterns import Diagnostic
 _COMMENT = re.compile(
     r"#\s*flatout:\s*(?P<what>ignore-file|ignore)\b(?:\s*\[(?P<names>[^\]]*)\]|(?!\s*[\[(:=]|-\w))", re.IGNORECASE
 )
+_NAME_BEHIND = re.compile(r"\s+(?P<name>\w[\w/-]*)(?P<rest>.*)", re.DOTALL)
 _MEANT = re.compile(r"#\s*flatout:\s*ignore\b", re.IGNORECASE)
 EVERYTHING = frozenset({"*"})
 _BETWEEN = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
@@ -57,7 +58,7 @@ class Suppressions:
     def _comment(self, token: tokenize.TokenInfo) -> frozenset[str]:
         """The names of a comment on a line of its own, which wait for the next statement."""
         found = _COMMENT.search(token.string)
-        if found is None:
+        if found is None or (found["names"] is None and _is_name(token.string[found.end() :])):
             if _MEANT.search(token.string):
                 self.mistakes.append((token.start[0], _FORMS))
             return frozenset()
@@ -91,6 +92,15 @@ class Suppressions:
 
 
 _FORMS = "this comment ignores nothing: it may be ignore, ignore[NAME, NAME], ignore-file or ignore-file[NAME]"
+
+
+def _is_name(behind: str) -> bool:
+    """Whether a name without brackets follows `ignore`, and no words that say why."""
+    found = _NAME_BEHIND.match(behind)
+    if found is None:
+        return False
+    alone = not re.search(r"\w", found["rest"])
+    return found["name"] in _known() - {"all"} or (alone and "-" in found["name"])
 
 
 @cache

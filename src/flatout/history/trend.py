@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flatout.compare import formatting, run_spread
@@ -70,8 +70,12 @@ def render(
 
 
 def verdict(series: Series) -> str:
-    """`train.py: 20.1 ms a step at main a1b2c3d, +0.5 % [−1.2 %, +2.2 %] since the state before.`"""
-    (point,) = points(series, 1)
+    """`train.py: 20.1 ms a step at main a1b2c3d, +0.5 % [−1.2 %, +2.2 %] since the state before.`
+
+    Of what ran last, which need not be the last state.
+    """
+    in_time = sorted(series.states, key=lambda state: state.recorded)
+    (point,) = points(replace(series, states=tuple(in_time)), 1)
     state = clean(formatting.source_state(point.state.run) or point.state.run.name, 80)
     since = _since(point.since).replace("  ", " ")
     return f"{clean(series.title, 120)}: {duration(point.ms.ratio)} a step at {state}" + (

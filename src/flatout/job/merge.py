@@ -83,7 +83,7 @@ def _case_of(leader: Host) -> tuple[Case, tuple[Note, ...]]:
         trouble = f"The case of {leader.name} cannot be read here: {error}"
     program = Program(seconds=leader.seconds)
     todo = "What the job shows is below; its steps in detail are not."
-    return Case("run", program=program, flatout=__version__), (Note("warning", f"{trouble}.", todo),)
+    return Case("run", program=program, flatout=__version__), (Note("warning", _begun(f"{trouble}."), todo),)
 
 
 def _notes(job: Job, leader: Host) -> list[Note]:
@@ -93,7 +93,7 @@ def _notes(job: Job, leader: Host) -> list[Note]:
         notes.append(
             Note(
                 "error",
-                f"{ranks.named(missing)} never came to the directory of the job.",
+                _begun(f"{ranks.named(missing)} never came to the directory of the job."),
                 "Where a rank runs on a machine that does not share the working directory, give all ranks "
                 "--job with a directory that they share.",
             )
@@ -104,8 +104,13 @@ def _notes(job: Job, leader: Host) -> list[Note]:
             if (cause, place) not in known and share >= 0.1 and len(notes) < MOST_NOTES:
                 known.add((cause, place))
                 spot = f" at {place}" if place else ""
-                notes.append(Note("info", f"{host.name} by itself: {cause}{spot}, {share:.0%} of its step."))
+                notes.append(Note("info", _begun(f"{host.name} by itself: {cause}{spot}, {share:.0%} of its step.")))
     return notes
+
+
+def _begun(sentence: str) -> str:
+    """Names of ranks begin in lower case."""
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _missing(name: str) -> Host:

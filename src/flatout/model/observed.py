@@ -176,6 +176,8 @@ class PipelineOptions:
     """How often the pipeline was begun."""
     costs_from: str | None = None
     """What the costs of its stages come from; empty where there are none."""
+    drawn: int | None = None
+    """Elements that it gave while the steps were looked at."""
 
     def is_off(self, path: str) -> bool:
         return self.given.get(path) is False

@@ -244,7 +244,7 @@ def hot_stage(case: Case, other_ms: float = 0.0) -> HotStage | None:
     measured = [p for p in case.pipelines if any(stage.ms is not None for stage in p.stages)]
     if not measured:
         return None
-    pipeline = max(measured, key=lambda p: (sum(s.detail.ms_per_batch or 0.0 for s in p.stages), p.elements))
+    pipeline = _of_steps(measured)
     ranked = sorted(enumerate(pipeline.stages), key=lambda item: -_stage_cost(item[1]))
     # A buffer that waits for the stage before it looks busy: prefer stages that do work of their own.
     working = [
@@ -255,6 +255,18 @@ def hot_stage(case: Case, other_ms: float = 0.0) -> HotStage | None:
     index, stage = (working or ranked)[0]
     batch = next((s.detail.batch for s in pipeline.stages if s.detail.batch), 1)
     return HotStage(pipeline, index, stage, wait, batch)
+
+
+def _of_steps(measured: Sequence[Pipeline]) -> Pipeline:
+    """The pipeline that took most while the steps were looked at: that of a validation may cost more for each batch."""
+    drawn = [pipeline.options.drawn for pipeline in measured]
+    known = any(drawn) and None not in drawn
+
+    def cost(pipeline: Pipeline) -> tuple[float, int]:
+        of_batch = sum(stage.detail.ms_per_batch or 0.0 for stage in pipeline.stages)
+        return of_batch * ((pipeline.options.drawn or 0) if known else 1), pipeline.elements
+
+    return max(measured, key=cost)
 
 
 def _stage_cost(stage: Stage) -> float:

@@ -6,7 +6,6 @@ is being imported, and the package whose code runs. What is kept is a sum by the
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import os
 import threading
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from time import perf_counter, process_time, sleep, thread_time  # a program may put its own into the module
 from typing import TYPE_CHECKING, Any
 
+from flatout.observe import own_threads
 from flatout.observe.frames import Look, line_of, stack_of
 from flatout.observe.strip import Strip
 from flatout.source import users_code
@@ -66,8 +66,7 @@ class RunSampler:
         """Called once the time is over for which the program is to be observed."""
 
     def start(self) -> None:
-        """Not as a `threading.Thread`: it runs before the program does, which may count its threads."""
-        _thread.start_new_thread(self.run, ())
+        own_threads.start(self.run)
 
     def run(self) -> None:
         written = self.began

@@ -105,7 +105,7 @@ def prepare(request: SubjectRequest, in_memory: InMemory | None = None) -> Prepa
     arrays = input_matching.match_inputs(samples, inputs, batching != "none") if samples else None
     tensors = tuple(_tensor(one, i, arrays, batching) for i, one in enumerate(inputs))
     tensors = tuple(dataclasses.replace(one, shape=was.shape) for one, was in zip(tensors, declared, strict=True))
-    if samples and samples.label_names:
+    if samples and samples.label_names and (request.metric or in_memory.metric):
         samples.order_labels(model.output_names(len(samples.labels)))
     labels = samples.labels if samples else []
     evaluator = _evaluator(request.metric, in_memory.metric, labels)

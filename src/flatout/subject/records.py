@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ import numpy as np
 
 from flatout.model.errors import DataUnusable
 from flatout.subject.samples import LABELS, Samples
+
+_GZIP = b"\x1f\x8b\x08"
 
 
 def read(directory: Path, features: dict[str, dict[str, Any]], limit: int) -> Samples:
@@ -25,8 +29,7 @@ def read(directory: Path, features: dict[str, dict[str, Any]], limit: int) -> Sa
     if not files:
         raise DataUnusable(f"{directory} has no record files: no file name in it contains `tfrecord`.")
     specification = {name: _feature(tf, name, entry) for name, entry in features.items()}
-    compression = "GZIP" if files[0].endswith(".gz") else None
-    records = tf.data.TFRecordDataset(files, compression_type=compression).take(limit).batch(256)
+    records = _dataset(tf, files).take(limit).batch(256)
     columns: dict[str, list[Any]] = {name: [] for name in features}
     try:
         for batch in records:
@@ -46,6 +49,21 @@ def read(directory: Path, features: dict[str, dict[str, Any]], limit: int) -> Sa
         [arrays[name] for name in labels],
         str(directory),
     )
+
+
+def _dataset(tf: Any, files: list[str]) -> Any:
+    """All records, in the order of the files: some may be compressed and others not."""
+    groups = [(kind, list(some)) for kind, some in itertools.groupby(files, _compression)]
+    datasets = [tf.data.TFRecordDataset(some, compression_type=kind) for kind, some in groups]
+    return functools.reduce(lambda found, more: found.concatenate(more), datasets)
+
+
+def _compression(file: str) -> str | None:
+    try:
+        with open(file, "rb") as stream:
+            return "GZIP" if stream.read(len(_GZIP)) == _GZIP else None
+    except OSError:
+        return None  # TensorFlow says what is wrong with it
 
 
 def _joined(name: str, parts: list[Any], directory: Path) -> Any:

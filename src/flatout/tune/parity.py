@@ -22,6 +22,10 @@ from flatout.tune.starter import Starter
 FILE = "numbers.npz"
 LEVERS = "levers.json"
 """What the levers of such a run have changed."""
+FOLLOWED = "followed.json"
+"""How long such a run was followed, where it was not followed to its end."""
+MUCH_LONGER = 1.5
+"""Times as long as it was followed: it is worth another run."""
 PINNED = "pinned"
 """Where the short runs are kept, beside those of the whole training."""
 APART_SECONDS = 90.0
@@ -162,7 +166,7 @@ class _Apart:
         ]
         while pairs and time.monotonic() < end:
             # Two runs at a time: one of each side, or two with the change where those without it are known.
-            known = all(_is_made(self.directory / key_of(baseline)) for baseline, _ in pairs[:2])
+            known = all(_is_made(self.directory / key_of(baseline), self.seconds) for baseline, _ in pairs[:2])
             now, pairs = pairs[: 1 + known], pairs[1 + known :]
             runs = self.numbers(*((launch, "") for pair in now for launch in pair))
             for side, numbers in zip(found, (runs[::2], runs[1::2]), strict=True):
@@ -176,30 +180,37 @@ class _Apart:
         missing = [
             (replace(launch, pinned=True), directory)
             for (launch, _), directory in zip(wanted, directories, strict=True)
-            if not _is_made(directory)
+            if not _is_made(directory, self.seconds)
         ]
         children: list[ChildProcess] = []
         try:
             for launch, directory in missing:
-                (directory / FILE).unlink(missing_ok=True)  # of a run that was interrupted
+                for name in (FILE, LEVERS):  # of a run that was interrupted or is too short now
+                    (directory / name).unlink(missing_ok=True)
                 children.append(ChildProcess(launch, directory, self.starter.watchdog, self.starter.fork_servers))
             with ThreadPoolExecutor(max(len(children), 1)) as pool:
-                list(pool.map(self._run, children))
+                complete = list(pool.map(self._run, children))
         finally:
             for child in children:
                 child.end()
-        for child in children:
+        for child, is_complete in zip(children, complete, strict=True):
+            _write_followed(child.directory / FOLLOWED, None if is_complete else self.seconds)
             _write_levers(child.directory / LEVERS, child)
         return [_load([directory]) for directory in directories]
 
-    def _run(self, child: ChildProcess) -> None:
-        with contextlib.suppress(Ended, Overdue):
+    def _run(self, child: ChildProcess) -> bool:
+        """Whether it came to its end, or as far as it was to come."""
+        try:
             child.warm(self.seconds)
-            self._follow(child)
+            return self._follow(child)
+        except Ended:
+            return True
+        except Overdue:
+            return False
 
-    def _follow(self, child: ChildProcess) -> None:
-        """To its last step or as far as time allows. What was computed is written after each block: they are short
-        against the time there is."""
+    def _follow(self, child: ChildProcess) -> bool:
+        """Whether it made all of its steps, and not only as many as time allows. What was computed is written after
+        each block: they are short against the time there is."""
         end, left = time.monotonic() + self.seconds, self.steps
         block = min(FIRST_BLOCK, left)
         while left > 0 and time.monotonic() < end:
@@ -210,11 +221,24 @@ class _Apart:
             if time.monotonic() - began < self.seconds / BLOCKS:
                 block *= 2
             block = min(block, left)
+        return left <= 0
 
 
-def _is_made(directory: Path) -> bool:
-    """Whether such a run has come as far as it was to come: one that was interrupted left what it had by then."""
-    return (directory / FILE).exists() and (directory / LEVERS).exists()
+def _is_made(directory: Path, seconds: float) -> bool:
+    """Whether such a run has come as far as it comes in this time: one that was interrupted left what it had by then,
+    and a tune that is resumed may have more time than the one before."""
+    if not (directory / FILE).exists() or not (directory / LEVERS).exists():
+        return False
+    try:
+        had = json.loads((directory / FOLLOWED).read_text())["seconds"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return True
+    return not isinstance(had, (int, float)) or seconds < MUCH_LONGER * had
+
+
+def _write_followed(path: Path, seconds: float | None) -> None:
+    with contextlib.suppress(OSError):
+        path.write_text(json.dumps({"seconds": seconds}))
 
 
 def _write_levers(path: Path, child: ChildProcess) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import libcst as cst
+
 from flatout.cures.prefetch import is_small
 from flatout.model.case import Case
-from flatout.source.editing import calls, imports, stages
-from flatout.source.editing.document import read
+from flatout.source.editing import calls, imports, loop_invariants, stages
+from flatout.source.editing.document import Document, read
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
@@ -28,6 +30,8 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
         if document.span(last) in done:
             continue
         done.add(document.span(last))
+        if _comes_again(document, last):
+            continue  # each turn of the loop would put another one behind the last
         ahead = [item for item in row if stages.method(item) == "prefetch"]
         for item in ahead:
             if len(item.args) == 1 and is_small(calls.literal(item.args[0].value)):
@@ -36,3 +40,20 @@ def edit(source: str, path: str, case: Case, value: str) -> str | None:
             continue
         stages.append(document, last, f".prefetch({imports.autotune(document, last)})")
     return document.result()
+
+
+def _comes_again(document: Document, last: cst.Call) -> bool:
+    """Whether a loop of Python puts this stage onto what an earlier turn has made: `for f in maps: ds = ds.map(f)`."""
+    loops, made = loop_invariants.loops_around(document, last), document.nearest(last, cst.Assign)
+    if not loops or made is None:
+        return False
+    start, end = document.span(loops[0])
+    names = {document.text(target.target) for target in made.targets}
+    assigned = [
+        assign
+        for assign in document.all(cst.Assign)
+        if start <= document.span(assign)[0] < end
+        and names & {document.text(target.target) for target in assign.targets}
+    ]
+    roots = {name.partition(".")[0] for name in names}
+    return bool(assigned) and all(roots & loop_invariants.names_in(document, assign.value) for assign in assigned)

@@ -10,7 +10,8 @@ trace costs as much as tens or hundreds of steps.
 
 ## What it changes
 Reassociated: a dimension that is open in the graph may choose another kernel, and a number in single precision is
-rounded once more. A function that cannot be traced that way keeps the old one.
+rounded once more. A function that cannot be traced that way keeps the old one; the edit leaves Python numbers alone
+where the file computes in float64.
 
 ## In the source
 ```python

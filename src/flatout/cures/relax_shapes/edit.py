@@ -20,6 +20,7 @@ from flatout.source.side_effects import Definition
 _NUMBER = re.compile(r"\(Python (float|int)\)$")
 _TENSOR = re.compile(r"^\w+\[.*\]$")
 _DTYPES = {"float": "tensorflow.float32", "int": "tensorflow.int32"}
+_DOUBLE = re.compile(r"\b(float64|double)\b")
 
 
 def edit(source: str, path: str, case: Case, value: str) -> str | None:
@@ -57,6 +58,8 @@ def _as_tensor(document: Document, function: Function, why: Retrace, kind: str) 
     """`step(x, rate)` → `step(x, tf.constant(rate, tf.float32))` in the calls at that line."""
     if kind == "int" and _computes_with(function, why.argument):
         return
+    if kind == "float" and _DOUBLE.search(document.source):
+        return  # a Python number takes the type of the tensor beside it, and a tensor of float32 does not
     index, method = _index_of(function, why.argument)
     for call in document.all(cst.Call):
         if why.where is None or why.where.line not in document.lines(call):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from flatout.model import queries
 from flatout.model.case import Case, Stage
 from flatout.source.editing import case_facts, imports, stages
 from flatout.source.editing.document import Document, read
@@ -29,14 +30,16 @@ def _plain(call: cst.Call) -> bool:
 
 
 def _maps(document: Document, path: str, case: Case) -> list[cst.Call]:
-    """The map that a finding names, else the first of the stateless maps right before a batch."""
+    """The map that a finding names, else stateless maps right before a batch: first in the pipeline that costs most."""
     named = [
         call for line in case_facts.lines(case, path, "late-batch") for call in stages.at_line(document, line, ("map",))
     ]
     if named:
         return named
     found = []
-    for pipeline, own in stages.pipelines(case, path):
+    hot = queries.hot_stage(case)
+    ranked = sorted(stages.pipelines(case, path), key=lambda item: hot is None or item[0] is not hot.pipeline)
+    for pipeline, own in ranked:
         run: list[Stage] = []
         for stage in own:
             if stage.op in ("Batch", "ParallelBatch") and run:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from flatout.data.shards import schema
+from flatout.data.shards.reader import module_name
 from flatout.data.shards.shard import sync
 from flatout.model import json_text
 from flatout.model.errors import OutputNotWritable
@@ -52,6 +53,7 @@ class Destination:
 
     def begin(self, fingerprint: str, force: bool) -> bool:
         """Start the set, or continue it. Returns True if it is complete already."""
+        self._expect_own_reader()
         if force:
             self.clear()
         note = self.working / "plan.json"
@@ -76,6 +78,17 @@ class Destination:
             )
         write_atomically(note, json.dumps({"fingerprint": fingerprint}))
         return False
+
+    def _expect_own_reader(self) -> None:
+        """`a-b` and `a_b` are two sets, and one module."""
+        own = module_name(self.name)
+        for path in self.directory.glob(f"*{schema.SUFFIX}"):
+            other = path.name.removesuffix(schema.SUFFIX)
+            if other != self.name and module_name(other) == own:
+                raise OutputNotWritable(
+                    f"{self.directory} has a set {other!r}, whose reader is called {own}_reader.py as well. Give "
+                    "another --name, or another directory."
+                )
 
     def _has_all_shards(self, known: schema.Schema) -> bool:
         sizes = {path.name: path.stat().st_size for path in self.shards()}

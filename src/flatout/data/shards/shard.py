@@ -32,6 +32,7 @@ Report = Callable[[int, int], None]
 """Called with the elements and bytes done since the last call."""
 MAX_RECORD_BYTES = (1 << 31) - 1
 """The largest record that TensorFlow can parse."""
+TOO_LARGE = "it is larger than 2 GB, the limit of a record"
 REPORT_SECONDS = 0.2
 """Time between two reports of progress."""
 
@@ -95,7 +96,7 @@ def _records(job: Job, skipped: list[Skipped]) -> Iterator[bytes]:
         try:
             record = example.encode(job.elements.read(number))
             if len(record) > MAX_RECORD_BYTES:
-                raise Corrupt("it is larger than 2 GB, the limit of a record")
+                raise Corrupt(TOO_LARGE)
             yield record
         except Corrupt as error:
             name = job.elements.name(number)

@@ -119,7 +119,16 @@ def _records(dataset: Any, layout: elements.Layout, skip: bool, skipped: list[Sk
             skipped.append(Skipped(f"element {number}", reason))
         else:
             in_a_row = 0
-            yield example.encode(layout.values(element))
+            record = example.encode(layout.values(element))
+            if len(record) <= shard.MAX_RECORD_BYTES:
+                yield record
+            elif skip:
+                skipped.append(Skipped(f"element {number}", shard.TOO_LARGE))
+            else:
+                raise Failed(
+                    f"Element {number} of the pipeline cannot be written: {shard.TOO_LARGE}. Divide it, or leave such "
+                    "elements out with `--on-error skip`."
+                )
         number += 1
 
 

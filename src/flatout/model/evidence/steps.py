@@ -98,7 +98,7 @@ class EagerLine(Evidence, kind="eager-line", value="ms", unit="ms/step"):
     first: int = 0
     """The line of the `def` around it."""
     outside: bool = field(default=False, metadata=LATER)
-    """Whether all of its calls came before the first step or after the last."""
+    """Whether all of its calls came before the first step, after the last, or between them."""
 
 
 @record(frozen=True)

@@ -21,6 +21,7 @@ def on_tensorflow(observer: Observer, module: ModuleType) -> None:
     pipelines = Pipelines(observer, module)
     observer.hooks.at_flush.append(pipelines.write)
     observer.shared.describe_pipeline = pipelines.describe
+    observer.window.on_open.append(pipelines.count_elements)
     observer.window.on_close.append(pipelines.ask_model)
     patch("dataset-init", pipelines.wrap_init)
     patch("iterator-make", pipelines.wrap_iterator)
@@ -36,6 +37,8 @@ class Pipelines:
         self.numbers: dict[Any, int] = {}
         self.iterators: dict[int, list[Any]] = {}
         self.newest: list[tuple[int, Any]] = []
+        self.counted: list[tuple[Any, dict[int, int]]] = []
+        """Iterators at the opening of the window, with the elements that each node had given by then."""
 
     def wrap_init(self, original: Any) -> Any:
         def __init__(dataset: Any, *args: Any, **kwargs: Any) -> None:
@@ -99,12 +102,22 @@ class Pipelines:
         if self.iterators:
             self.observer.recorder.fact("iterators", rows=[[n, *row] for n, row in self.iterators.items()])
 
+    def _model_of(self) -> Any:
+        return getattr(self.module.data.experimental, "get_model_proto", None)
+
+    def count_elements(self) -> None:
+        get = self._model_of()
+        self.counted = []
+        for _, reference in self.newest if get is not None else ():
+            iterator = reference()
+            with contextlib.suppress(Exception):
+                nodes = {} if iterator is None else get(iterator).nodes
+                self.counted.append((reference, {node.id: node.num_elements for node in nodes.values()}))
+
     def ask_model(self) -> None:
         """TensorFlow's performance model of each iterator that is alive: time and elements by node."""
-        get = getattr(self.module.data.experimental, "get_model_proto", None)
-        if get is None:
-            return
-        for number, reference in self.newest:
+        get = self._model_of()
+        for number, reference in self.newest if get is not None else ():
             iterator = reference()
             if iterator is None:
                 continue
@@ -113,12 +126,14 @@ class Pipelines:
             except Exception as error:
                 self.observer.recorder.fact("pipeline-model", number=number, error=str(error)[:200])
                 continue
+            before = next((counts for other, counts in self.counted if other is reference), {})
             nodes = [
                 {
                     "id": node.id,
                     "name": node.name,
                     "inputs": list(node.inputs),
                     "elements": node.num_elements,
+                    "before": before.get(node.id, 0),
                     "busy_ms": node.processing_time / 1e6,
                     "bytes_produced": node.bytes_produced,
                     "buffered_bytes": node.buffered_bytes,

@@ -6,7 +6,6 @@ memory, CPU time and the speed of the machine, and opens the trace window by the
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import os
 import threading
@@ -15,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from flatout.measure.processors import idle_seconds
+from flatout.observe import own_threads
 from flatout.observe.frames import line_of, stack_of
 from flatout.observe.observer import Observer, Probe
 from flatout.observe.window import LONG_CALL_SECONDS
@@ -50,8 +50,7 @@ class Sampler:
         self.yardstick = Yardstick()
 
     def start(self) -> None:
-        """Not as a `threading.Thread`: a program may count its threads, or wait for all of them."""
-        _thread.start_new_thread(self.run, ())
+        own_threads.start(self.run)
 
     def run(self) -> None:
         next_slow = 0.0

@@ -33,6 +33,8 @@ class Node:
     parallelism: float | None = None
     buffered_bytes: int = 0
     bytes: int = 0
+    drawn: int | None = None
+    """Elements while the steps were looked at."""
 
 
 def read(recording: Recording, split: StepSplit | None, measured: Measured | None) -> tuple[Pipeline, ...]:
@@ -76,6 +78,7 @@ def _pipeline(fact: Fact, nodes: list[Node], source: str, iterators: int, split:
     wait = None
     if split is not None and split.count:
         wait = float(split.parts["input"].sum()) / split.count / 1e9
+    drawn = nodes[-1].drawn if nodes else None
     where = fact.get("where") or next((row["where"] for row in reversed(written) if row.get("where")), None)
     return Pipeline(
         name=f"pipeline {fact['number'] + 1}",
@@ -84,14 +87,14 @@ def _pipeline(fact: Fact, nodes: list[Node], source: str, iterators: int, split:
         rewritten=tuple(node.name for node in nodes),
         wait_ms=wait if nodes else None,
         elements=nodes[-1].elements if nodes else 0,
-        options=_options(fact.get("options", {}), iterators, source if nodes else ""),
+        options=_options(fact.get("options", {}), iterators, source if nodes else "", drawn),
     )
 
 
-def _options(fact: dict[str, Any], iterators: int, costs_from: str) -> PipelineOptions:
+def _options(fact: dict[str, Any], iterators: int, costs_from: str, drawn: int | None) -> PipelineOptions:
     given = {path: value for path, value in fact.items() if path != "where"}
     where = fact.get("where")
-    return PipelineOptions(given, tuple(where[:3]) if where else None, iterators, costs_from)
+    return PipelineOptions(given, tuple(where[:3]) if where else None, iterators, costs_from, drawn)
 
 
 def _with_op_times(stages: list[Stage], split: StepSplit) -> list[Stage]:
@@ -153,6 +156,7 @@ def _from_model(fact: Fact) -> list[Node]:
                 current.get("parameters", {}).get("parallelism"),
                 current.get("buffered_bytes", 0),
                 current.get("bytes_produced", 0),
+                current["elements"] - current["before"] if "before" in current else None,
             )
         )
         current = next((by_id[i] for i in current["inputs"] if i in by_id), None)

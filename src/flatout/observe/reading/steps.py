@@ -95,6 +95,14 @@ class Measured:
         rows, is_whole = self.stream.rows, self.n.sum() >= self.count  # else steps were made after these rows
         return bool(times[1] <= rows[0, 2] or (is_whole and times[0] >= rows[-1, 3]))
 
+    def share_inside(self, at: Floats) -> float | None:
+        """Which part of these moments lies in steps, and not before, behind or between them. None where not known."""
+        ends = self.stream.rows[:, 3]
+        if not len(at) or self.n.sum() < self.count:
+            return None
+        step = np.minimum(np.searchsorted(ends, at), len(ends) - 1)
+        return float(np.mean((at <= ends[step]) & (at >= (ends - self.time * self.n)[step])))
+
 
 def streams(recording: Recording) -> list[Stream]:
     counts = {fact["id"]: fact["count"] for fact in recording.all("stream-count")}

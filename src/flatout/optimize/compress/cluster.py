@@ -45,7 +45,7 @@ def cluster(
     if not projections:
         raise CompressionRefused("No layer of this model has trainable weights that can be clustered.")
     if train is not None:
-        journal = training.Journal(checkpoint, model, ["cluster", clusters, keep_zeros, seed])
+        journal = training.Journal(checkpoint, model, ["cluster", clusters, keep_zeros, seed], train)
         for variable, projection in projections:
             variable.constraint = projection
 

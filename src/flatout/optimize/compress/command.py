@@ -117,7 +117,7 @@ def _answer(output: str, code: int) -> dict[str, Any]:
 
 def _compress(request: CompressionRequest) -> dict[str, Any]:
     """The work of the child."""
-    from flatout.optimize.compress import samples
+    from flatout.optimize.compress import samples, training
     from flatout.optimize.compress.structure.graph import refuse_keras_2
     from flatout.subject import original
 
@@ -128,7 +128,10 @@ def _compress(request: CompressionRequest) -> dict[str, Any]:
     data = samples.read(request.subject, model)
     train = original.import_object(request.train) if request.train else None
     score = samples.score(data, request.budget)
-    resources = Resources(model, train, data.calibration, request.directory / "checkpoints", score)
+    checkpoints = request.directory / "checkpoints"
+    if train is not None:  # an edited function begins anew
+        checkpoints /= training.identity_of(train)[:12]
+    resources = Resources(model, train, data.calibration, checkpoints, score)
     if request.stages == SEARCH:
         drop, deadline = samples.metric_drop(data, model, request.budget), time.monotonic() + request.seconds
         _say(f"search: chooses by {len(data.inputs[0]):,} samples; the race checks its results on others")

@@ -50,7 +50,7 @@ def distill(
         teacher, learner, temperature=temperature, labels=labels, features=features, like=compiled
     ) as distiller:
         shapes = [tuple(weight.shape) for weight in learner.weights]  # a fresh student has other values each time
-        journal = training.Journal(checkpoint, teacher, ["distill", shapes, temperature, labels, features, seed])
+        journal = training.Journal(checkpoint, teacher, ["distill", shapes, temperature, labels, features, seed], train)
 
         def train_once(backup: Any) -> None:
             training.run(train, distiller, task="distilling", seed=seed, backup=backup)

@@ -157,7 +157,7 @@ def sparsify(
         sparsity = 1 - n / m
     pruned = graph.compile_like(graph.duplicate(model), model)
     masks = Masks(pruned, sparsity, scope=scope, pattern=pattern, keep=tuple(keep))
-    journal = training.Journal(checkpoint, model, ["sparsify", sparsity, schedule, scope, pattern, seed])
+    journal = training.Journal(checkpoint, model, ["sparsify", sparsity, schedule, scope, pattern, seed], train)
     if train is None:
         masks.raise_to(1.0)
     else:

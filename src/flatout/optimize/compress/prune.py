@@ -88,7 +88,7 @@ def prune_channels(
     before = Costs(first)
     goal = _Goal(target, before, options.batch, model)
     current, found = model, list[Check]()
-    journal = training.Journal(options.checkpoint, model, _settings(target, share, options))
+    journal = training.Journal(options.checkpoint, model, _settings(target, share, options), train)
     loss = training.loss_on(options.data) if options.data is not None and model.compiled else None
     for step in range(1, options.steps + 1):
         known = first if step == 1 else follow(current, keep)

@@ -76,7 +76,8 @@ def quantize(
     if train is not None:
         taught_by = None if teacher is None else training.fingerprint(teacher, [])
         settings = ["quantize", "norms", ranges, keep, sorted(frozenset(names)), seed, taught_by]
-        work = _Training(train, teacher, keep, batch_size, seed, training.Journal(checkpoint, model, settings))
+        journal = training.Journal(checkpoint, model, settings, train)
+        work = _Training(train, teacher, keep, batch_size, seed, journal)
         calibrated = rebuilt.model.get_weights()
         found += work.run(model, folded.model, rebuilt, how, inputs)
         if score is not None:

@@ -39,7 +39,8 @@ def read(request: SubjectRequest, model: Any) -> Samples:
         return Samples(checks.samples(model, 32), [], [])
     samples = data.read_samples(request.data, declared, request.features, request.read_limit)
     arrays = input_matching.match_inputs(samples, input_matching.apply_shapes(declared, request.shapes, True), True)
-    samples.order_labels(getattr(model, "output_names", None) or ())
+    if request.metric:
+        samples.order_labels(getattr(model, "output_names", None) or ())
     rows = split_samples([*arrays, *samples.labels], request)
     calibration, spare = rows["calibration"], rows["spare"]
     choosing = spare if len(spare) >= ENOUGH else np.concatenate([calibration, spare])

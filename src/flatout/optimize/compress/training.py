@@ -29,16 +29,18 @@ Train = Callable[..., Any] | Mapping[str, Any]
 class Journal:
     """The finished stages, kept in a directory. Without a directory nothing is kept."""
 
-    def __init__(self, directory: str | os.PathLike[str] | None, model: Any, settings: Any) -> None:
+    def __init__(
+        self, directory: str | os.PathLike[str] | None, model: Any, settings: Any, train: Train | None = None
+    ) -> None:
         self.directory = Path(directory) if directory is not None else None
         if self.directory is None:
             return
         self.directory.mkdir(parents=True, exist_ok=True)
-        identity = {"work": fingerprint(model, settings)}
+        identity = {"work": fingerprint(model, settings if train is None else [settings, identity_of(train)])}
         file = self.directory / "work.json"
         if file.exists() and json.loads(file.read_text()) != identity:
             raise CompressionRefused(
-                f"{self.directory} has the checkpoints of another model or of other settings. "
+                f"{self.directory} has the checkpoints of another model or of other settings, the training among them. "
                 "Give another directory, or remove it to start over."
             )
         file.write_text(json.dumps(identity))
@@ -136,6 +138,33 @@ def loss_on(data: Any, batch_size: int = 64) -> Callable[[Any], float]:
 def as_array(variable: Any) -> Any:
     value = np.asarray(variable.numpy())
     return value.astype(np.float32) if value.dtype.kind == "V" or value.dtype.name == "bfloat16" else value
+
+
+def identity_of(train: Train) -> str:
+    """The same for the same training in another process: the source of a function, the arguments of `fit`."""
+    if isinstance(train, Mapping):
+        told: list[Any] = [[name, _plain(train[name])] for name in sorted(train)]
+    else:
+        function = inspect.unwrap(getattr(train, "func", train))  # of functools.partial
+        code = getattr(function, "__code__", None)
+        try:
+            told = [inspect.getsource(function if code is not None else type(function))]
+        except (OSError, TypeError):
+            told = [code.co_code.hex(), _plain(code.co_consts)] if code is not None else []
+        told += [getattr(function, "__qualname__", type(function).__qualname__)]
+        told += [_plain(value) for value in getattr(train, "args", ())]
+        told += [[name, _plain(value)] for name, value in sorted((getattr(train, "keywords", None) or {}).items())]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return [value.shape, str(value.dtype), hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()]
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return type(value).__qualname__  # an address would be another one in each process
 
 
 def fingerprint(model: Any, settings: Any) -> str:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from flatout.source.editing.dataflow import called_name, names_in
@@ -19,19 +20,48 @@ _AROUND = {"enumerate", "zip", "tqdm", "trange", "iter", "list", "reversed"}
 """Functions of Python, and of progress bars, that hand on what they are given."""
 _DATASETS = ("tensorflow.data.", "tensorflow.keras.utils.", "keras.utils.", "tensorflow_datasets.")
 _DEEP = 4
+_TENSORS = re.compile(
+    r"tensorflow\.(math\.\w+|reduce_\w+|abs|argmax|argmin|argsort|boolean_mask|cast|clip_by_value|concat|constant"
+    r"|convert_to_tensor|exp|expand_dims|fill|gather|gather_nd|identity|matmul|maximum|minimum|nn\.(log_)?softmax"
+    r"|nn\.relu|one_hot|ones|ones_like|range|reshape|sort|sqrt|square|squeeze|stack|stop_gradient|tile|transpose"
+    r"|where|zeros|zeros_like)$"
+)
+"""Operations that give one tensor."""
 
 
 def obstacle(around: Surroundings, body: Sequence[ast.stmt], given: Sequence[str]) -> Obstacle | None:
-    """The first such loop in the statements of a step over one of its arguments."""
+    """The first such loop in the statements of a step, over one of its arguments or over what an operation gives."""
     tensors = {name for name in given if _is_element(around, name) and not _is_structure(body, name)}
-    for node in every(body) if tensors else ():
+    tensors |= set(_computed(around, body))
+    for node in every(body):
         gone_through = [node.iter] if isinstance(node, (ast.For, ast.comprehension)) else []
         for source in gone_through:
             found = sorted(tensors & set(_handed_on(source)))
-            lost = isinstance(node, ast.comprehension) or isinstance(source, ast.Call) or _fills(node)
-            if found and lost:
+            lost = isinstance(node, ast.comprehension) or _fills(node)
+            if _is_tensor(around, source) and lost:
+                found = [ast.unparse(source)[:60]]
+            if found and (lost or isinstance(source, ast.Call)):
                 return Obstacle(source.lineno, f"goes through the elements of {found[0]} in Python")
     return None
+
+
+def _computed(around: Surroundings, body: Sequence[ast.stmt]) -> Iterator[str]:
+    """Names that the step binds to nothing but what operations give."""
+    bound: dict[str, list[ast.expr]] = {}
+    plain: set[int] = set()
+    for node in every(body):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            bound.setdefault(node.targets[0].id, []).append(node.value)
+            plain.add(id(node.targets[0]))
+    stored = (node for node in every(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    others = {node.id for node in stored if id(node) not in plain}
+    for name, values in bound.items():
+        if name not in others and all(_is_tensor(around, value) for value in values):
+            yield name
+
+
+def _is_tensor(around: Surroundings, value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and _TENSORS.match(around.fit.dotted(value.func)) is not None
 
 
 def _fills(loop: ast.AST) -> bool:

@@ -24,9 +24,9 @@ class Names:
     def __init__(self, module: ast.Module) -> None:
         self.module = module
         self._functions = [node for node in ast.walk(module) if isinstance(node, FUNCTIONS)]
-        loops = [node for node in ast.walk(module) if isinstance(node, LOOPS)]
+        self._loops = [node for node in ast.walk(module) if isinstance(node, LOOPS)]
         self._counted = {
-            name for loop in loops if isinstance(loop, (ast.For, ast.AsyncFor)) for name in names_in(loop.target)
+            name for loop in self._loops if isinstance(loop, (ast.For, ast.AsyncFor)) for name in names_in(loop.target)
         }
         self._added = {ast.unparse(node.target) for node in ast.walk(module) if isinstance(node, ast.AugAssign)}
 
@@ -58,15 +58,53 @@ class Names:
         return any(self._is_of_numpy(part, around, depth) for part in parts)
 
     def is_made_anew(self, owner: str, line: int) -> bool:
-        """Whether an object is made, by a call, in the innermost loop or function around a line."""
+        """Whether an object is made, by a call, in the innermost loop or function around a line, or again and again by
+        another function of the file."""
         kinds = (*LOOPS, *FUNCTIONS)
         around = [node for node in ast.walk(self.module) if isinstance(node, kinds)]
         around = [node for node in around if node.lineno <= line <= (node.end_lineno or 0)]
         innermost = max(around, key=lambda node: node.lineno, default=None)
-        if innermost is None or not owner.isidentifier():
+        if innermost is not None and owner.isidentifier() and self._made(owner, innermost):
+            return True
+        return self._is_made_elsewhere(owner, line, 0)
+
+    def _made(self, owner: str, within: ast.AST) -> list[int]:
+        """The lines on which a call makes it."""
+        made = (n for n in ast.walk(within) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call))
+        return [
+            node.lineno
+            for node in made
+            if any(ast.unparse(target) == owner or owner in names_in(target) for target in node.targets)
+        ]
+
+    def _is_made_elsewhere(self, owner: str, line: int, depth: int) -> bool:
+        around = self._around(line)
+        if depth >= _DEEPEST:
             return False
-        made = (n for n in ast.walk(innermost) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call))
-        return any(owner == name for node in made for target in node.targets for name in names_in(target))
+        if around is not None and owner in arguments(around):
+            return any(self._is_given_anew(value, depth + 1) for value in self._given(around, owner))
+        if owner.isidentifier():
+            return False
+        return any(isinstance(value, ast.Call) and self._runs_again(value.lineno, 0) for value in self._bound(owner))
+
+    def _is_given_anew(self, value: ast.expr, depth: int) -> bool:
+        if isinstance(value, ast.Call):
+            return self._runs_again(value.lineno, 0)
+        text, around = ast.unparse(value), self._around(value.lineno)
+        made = self._made(text, around or self.module) if isinstance(value, ast.Name) else []
+        here = (line for line in made if self._around(line) is around)
+        return any(self._runs_again(line, 0) for line in here) or self._is_made_elsewhere(text, value.lineno, depth)
+
+    def _runs_again(self, line: int, depth: int) -> bool:
+        """Whether a line is in a loop of its function, or in a function that such a line calls."""
+        around = self._around(line)
+        begin = around.lineno if around is not None else 0
+        if any(begin <= loop.lineno < line <= (loop.end_lineno or 0) for loop in self._loops):
+            return True
+        if around is None or depth >= _DEEPEST:
+            return False
+        calls = (node for node in ast.walk(self.module) if isinstance(node, ast.Call))
+        return any(self._runs_again(c.lineno, depth + 1) for c in calls if called_name(c.func) == around.name)
 
     def _are_variables(self, node: ast.expr, around: _Function | None, depth: int) -> bool:
         if isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES:

@@ -132,20 +132,28 @@ def _refuse(overlay: Overlay, event: str, arguments: tuple[Any, ...]) -> None:
     """An audit hook: Python calls it before it opens or changes a file. Refuses writes that were not redirected."""
     follow = False
     if event == "open":
-        path, _, flags = arguments
+        paths, flags = arguments[:1], arguments[2]
         if not isinstance(flags, int) or not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC):
             return
         follow = not flags & os.O_EXCL
     elif event in _CHANGES:
-        path = arguments[1 if event in ("os.link", "os.symlink") else 0]
+        paths = _changed_paths(event, arguments)
     else:
         return
-    if overlay.guard.on or isinstance(path, int) or path == ":memory:":
+    if overlay.guard.on:
         return
     with overlay.unguarded():
-        real = overlay.locate(path, follow)
-        if real is not None and not _is_redirected(overlay, path, follow) and not overlay.direct(real):
-            raise _refusal(real)
+        for path in paths:
+            real = None if isinstance(path, int) or path == ":memory:" else overlay.locate(path, follow)
+            if real is not None and not _is_redirected(overlay, path, follow) and not overlay.direct(real):
+                raise _refusal(real)
+
+
+def _changed_paths(event: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Of a move both: what lies at its target is lost. Of a hard link both: whoever writes to it writes to the file."""
+    if event in ("os.rename", "os.link"):
+        return arguments[:2]
+    return arguments[1:2] if event == "os.symlink" else arguments[:1]
 
 
 def _is_redirected(overlay: Overlay, path: Any, follow: bool) -> bool:

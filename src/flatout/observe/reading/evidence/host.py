@@ -25,6 +25,7 @@ from flatout.model.evidence.steps import (
     Tracing,
 )
 from flatout.model.location import stack_of
+from flatout.model.vocabulary import EagerKind
 from flatout.observe.reading.recording import Recording
 from flatout.observe.reading.steps import Measured, first_batches
 from flatout.source import context
@@ -116,23 +117,26 @@ def conversions(recording: Recording, count: int) -> list[Conversion]:
 
 
 def eager_lines(recording: Recording, measured: Measured) -> list[EagerLine]:
-    count = measured.count
     newest = {fact["of"]: fact for fact in recording.all("eager-lines")}
-    return [
-        EagerLine(
-            seconds * 1e3 / count,
-            of=kind,
-            calls=calls,
-            per_step=calls / count,
-            function=function,
-            first=first,
-            outside=measured.is_outside(times),
-            where=context.where(file, line, function),
-            source="hook",
-        )
-        for kind, fact in newest.items()
-        for file, line, function, first, calls, seconds, *times in fact["rows"]
-    ]
+    return [_eager_line(measured, kind, row) for kind, fact in newest.items() for row in fact["rows"]]
+
+
+def _eager_line(measured: Measured, kind: EagerKind, row: list[Any]) -> EagerLine:
+    """What a line calls in a step. Where none of its calls are in one, all of them are told of."""
+    file, line, function, first, calls, seconds, *times = row
+    share = measured.share_inside(np.array(times[2])) if len(times) > 2 else None
+    told = share or 1.0
+    return EagerLine(
+        seconds * told * 1e3 / measured.count,
+        of=kind,
+        calls=calls,
+        per_step=calls * told / measured.count,
+        function=function,
+        first=first,
+        outside=measured.is_outside(times[:2]) or share == 0.0,
+        where=context.where(file, line, function),
+        source="hook",
+    )
 
 
 def feeds(recording: Recording, measured: Measured) -> list[Feed]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import weakref
 from collections import Counter
 from typing import Any
 
@@ -17,7 +18,9 @@ from flatout.observe.private_names import Missing, patch
 
 _seed = 0
 _states: dict[str, Any] = {}
-_seeds: Counter[Any] = Counter()
+_seeds: Counter[str] = Counter()
+_seeds_of_graphs: weakref.WeakKeyDictionary[Any, Counter[str]] = weakref.WeakKeyDictionary()
+"""Weak: the identity of a graph that is gone may be that of another one later."""
 _lock = threading.Lock()
 _table: Any = None
 
@@ -82,10 +85,11 @@ def op_seed(place: str) -> tuple[int, int]:
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops
 
-    graph = 0 if context.executing_eagerly() else id(ops.get_default_graph())
+    graph = None if context.executing_eagerly() else ops.get_default_graph()
     with _lock:
-        _seeds[place, graph] += 1
-        made = _seeds[place, graph]
+        seeds = _seeds if graph is None else _seeds_of_graphs.setdefault(graph, Counter())
+        seeds[place] += 1
+        made = seeds[place]
     return _seed & 0x7FFFFFFF, number(f"{place}#{made}", 31)
 
 
@@ -97,6 +101,7 @@ def set_seed(seed: int | None) -> None:
     with _lock, ops.init_scope():
         _seed = hash(seed)
         _seeds.clear()
+        _seeds_of_graphs.clear()
         for place, state in _states.items():
             state.assign([number(place), 0])
         if _table is not None:
