@@ -79,6 +79,7 @@ def explored(
         trials=FakeTrials(journal, progress, tmp_path, Clock(60.0)),
         progress=progress,
         varies=False,
+        spread=more.pop("spread", None),
         seconds_of_program=seconds,
         learn_of=lambda contestants, made: False,
         race=lambda launch: race,

@@ -69,7 +69,7 @@ def _imported() -> Any:
 
 def _connect(ray: Any, address: str) -> None:
     options = {"log_to_driver": False, "logging_level": logging.ERROR}
-    ours = threading.current_thread() is threading.main_thread()
+    ours = threading.current_thread() is threading.main_thread()  # Python handles signals there only
     before = signal.getsignal(signal.SIGTERM)
     try:
         if not address:
@@ -88,7 +88,7 @@ def _connect(ray: Any, address: str) -> None:
             "machine that tunes is a node of it."
         ) from None
     finally:
-        if ours:
+        if ours and before is not None:
             signal.signal(signal.SIGTERM, before)  # Ray sets its own, which ends this process without a verdict
 
 
@@ -228,7 +228,7 @@ def _command(function: str, arguments: str = "") -> list[str]:
     """What runs a function of `remote_race` with this interpreter. The working directory is not searched for modules:
     it is the user's."""
     text = (
-        f"import sys; del sys.path[0]; sys.path.append({str(launcher.PACKAGE)!r}); "
+        f"import sys; sys.path[:] = [*filter(None, sys.path), {str(launcher.PACKAGE)!r}]; "
         f"from flatout.tune.spread.remote_race import Leave, {function}; {function}({arguments})"
     )
     return [sys.executable, "-c", text]
