@@ -183,7 +183,7 @@ class RayCluster:
         except self.ray.exceptions.RayTaskError as error:
             return News(race, where, failed=_told(error))
         except self.ray.exceptions.RayError as error:
-            return News(race, where, lost=_told(error))
+            return News(race, where, lost=_how_lost(self.ray, error))
         if not where:
             self._node_of[race] = self._names.get(line, line[:8])
             return None
@@ -246,6 +246,16 @@ def _differs(printed: str) -> str:
         if there != here:
             return f"{name} is {there} there, and {here} here"
     return str(told["refused"]).rstrip(".")
+
+
+def _how_lost(ray: Any, error: BaseException) -> str:
+    """Ray tells of the end of a process first, and of that of its node seconds later."""
+    known = {
+        ray.exceptions.NodeDiedError: "the node has died",
+        ray.exceptions.WorkerCrashedError: "its process or its node has died",
+        ray.exceptions.OutOfMemoryError: "the node ran out of memory",
+    }
+    return next((words for kind, words in known.items() if isinstance(error, kind)), _told(error))
 
 
 def _told(error: BaseException) -> str:

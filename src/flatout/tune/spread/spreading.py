@@ -79,8 +79,8 @@ class Group:
 
     levers: list[str]
     """Those that have no trial yet."""
-    lost_with: list[str] = field(default_factory=list)
-    """Nodes that were lost while they were raced there."""
+    lost_on: list[str] = field(default_factory=list)
+    """Nodes that were lost while they were raced there, and how."""
     node: str = ""
     since: float = field(default_factory=time.monotonic)
     is_told: bool = False
@@ -96,7 +96,7 @@ class Spreading:
         self.running: dict[Hashable, Group] = {}
         self.waiting: list[Group] = []
         self.left: list[str] = []
-        """Levers that no node has raced."""
+        """Levers of the race that is asked for which no node has raced."""
 
     def race(self, wanted: Wanted) -> list[str]:
         places = self.cluster.places(self._gpu)
@@ -164,18 +164,17 @@ class Spreading:
         if not group.levers:
             return
         if news.lost:
-            self._lost(group, news.node or "that was to race them", news.lost)
+            self._lost(group, f"{news.node or 'a node'} ({news.lost})")
         else:
             self._leave(group.levers, f"{news.node}: {news.failed or 'the race ended without them'}")
 
-    def _lost(self, group: Group, node: str, why: str) -> None:
-        names = ", ".join(group.levers)
-        self.context.progress.say(f"the node {node} was lost while {names} were raced there ({why})")
-        lost_with = [*group.lost_with, node]
-        if len(lost_with) < MOST_RACES:
-            self.waiting.insert(0, Group(group.levers, lost_with))
+    def _lost(self, group: Group, where: str) -> None:
+        self.context.progress.say(f"a race of {', '.join(group.levers)} was lost on {where}")
+        lost_on = [*group.lost_on, where]
+        if len(lost_on) < MOST_RACES:
+            self.waiting.insert(0, Group(group.levers, lost_on))
         else:
-            self._leave(group.levers, f"the nodes {', '.join(lost_with)} were lost while they raced them")
+            self._leave(group.levers, f"lost on {', '.join(lost_on)}")
 
     def _leave(self, levers: Sequence[str], why: str) -> None:
         """To this machine."""
@@ -206,9 +205,9 @@ class Spreading:
         raced_on = self.context.raced_on
         if node not in (one.machine for one in raced_on):
             raced_on.append(RacedOn(node, begun.cpu, begun.cores, begun.gpu, source="race"))
-        if group.lost_with:
-            names, lost = ", ".join(group.levers), ", ".join(group.lost_with)
-            text = f"The node {lost} was lost while {names} were raced there; they were raced again on {node}."
+        if group.lost_on:
+            names, lost = ", ".join(group.levers), ", ".join(group.lost_on)
+            text = f"A race of {names} was lost on {lost}. It ran again on {node}."
             self.context.notes.append(Note("warning", text))
 
     def _over(self, over: Over, group: Group, node: str) -> None:
