@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = ROOT / "tests" / "programs" / "slow" / "eager_trainer.py"
-LEVERS = "function,xla,steps-per-execution=4,prefetch,bf16,threads,parallel-map,no-debug"
+PROGRAM = ROOT / "tests" / "programs" / "slow" / "tiny_fit.py"
+SETTINGS = (2, 4, 8, 16, 32, 64)
+LEVERS = ",".join(["xla", "direct-fit", *(f"steps-per-execution={one}" for one in SETTINGS)])
 STORE_BYTES = 80_000_000
+FLATOUT = [sys.executable, "-m", "flatout"]
 
 
 def main() -> None:
@@ -64,8 +66,7 @@ def measured(program: Path, levers: list[str], budget: str, address: str) -> dic
         shutil.copy(program, folder)
         began = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-m", "flatout", "tune", "--on", f"ray:{address}", *named, "--budget", budget]
-            + ["--json", "case.json", program.name],
+            [*FLATOUT, "tune", "--on", f"ray:{address}", *named, "--budget", budget, "--json", "case.json", program.name],
             cwd=folder,
             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
             stderr=subprocess.PIPE,

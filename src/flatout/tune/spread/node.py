@@ -108,5 +108,5 @@ def _last_words(stream: IO[bytes]) -> str:
     """The last line of what a process has printed."""
     stream.seek(0, os.SEEK_END)
     stream.seek(max(stream.tell() - LAST_WORDS, 0))
-    text = stream.read().decode("utf-8", "replace")
-    return ([""] + [line.strip() for line in text.splitlines() if line.strip()])[-1]
+    lines = [line.strip() for line in stream.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    return lines[-1] if lines else ""

@@ -124,9 +124,12 @@ def main() -> None:
 
 
 def _answer(assignment: Assignment, answers: TextIO) -> None:
+    lock = threading.Lock()  # numbers are compared by several threads
+
     def tell(about: Begun | Said | Tried | Over) -> None:
-        answers.write(encode(Told(about)) + "\n")
-        answers.flush()
+        with lock:
+            answers.write(encode(Told(about)) + "\n")
+            answers.flush()
 
     held = cores.reserve(assignment.cores)
     tell(begun())
