@@ -41,7 +41,7 @@ def main() -> None:
         print("Ray is not installed: pip install 'flatout[ray]'")
         return
     rows = []
-    print(f"{'nodes':>5} {'tune s':>7} {'trying s':>9} {'trials':>6} {'processors taken':>16}  verdict")
+    print(f"{'nodes':>5} {'tune s':>7} {'trying s':>9} {'trials':>6} {'each node s':>16}  verdict")
     for count in map(int, given.nodes.split(",")):
         head = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "include_dashboard": False}
         cluster = Cluster(initialize_head=True, head_node_args=head)
@@ -53,7 +53,8 @@ def main() -> None:
             cluster.shutdown()
         rows.append({"nodes": count, **row})
         taken = "/".join(f"{one:.0f}" for one in row["seconds"])
-        print(f"{count:>5} {row['tune']:>7.0f} {row['trying']:>9.0f} {row['trials']:>6} {taken:>16}  {row['verdict'][:90]}")
+        numbers = f"{count:>5} {row['tune']:>7.0f} {row['trying']:>9.0f} {row['trials']:>6} {taken:>16}"
+        print(f"{numbers}  {row['verdict'][:90]}")
     first, last = rows[0]["trying"], rows[-1]["trying"]
     print(f"{rows[-1]['nodes']} nodes try the levers in {last / first:.2f} of the time of {rows[0]['nodes']}")
     if given.json:
@@ -61,12 +62,13 @@ def main() -> None:
 
 
 def measured(program: Path, levers: list[str], budget: str, address: str) -> dict[str, Any]:
-    named = [word for lever in levers for word in ("--lever", lever)]
+    words = ["--budget", budget, "--json", "case.json", program.name]
+    words = [*(word for lever in levers for word in ("--lever", lever)), *words]
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(program, folder)
         began = time.monotonic()
         done = subprocess.run(
-            [*FLATOUT, "tune", "--on", f"ray:{address}", *named, "--budget", budget, "--json", "case.json", program.name],
+            [*FLATOUT, "tune", "--on", f"ray:{address}", *words],
             cwd=folder,
             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
             stderr=subprocess.PIPE,

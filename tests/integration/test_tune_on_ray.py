@@ -54,13 +54,14 @@ def cluster() -> Iterator[Any]:
 
 def tune(place: Path, address: str, *words: str) -> subprocess.Popen[bytes]:
     levers = [word for name in LEVERS for word in ("--lever", name)]
+    words = ("--budget", "90s", "--json", "case.json", *words, "train.py")
     with open(place / "told.txt", "ab") as told:
         return subprocess.Popen(
-            [*SWIFT, "tune", "--on", f"ray:{address}", *levers, "--budget", "90s", "--json", "case.json", *words, "train.py"],
+            [*SWIFT, "tune", "--on", f"ray:{address}", *levers, *words],
             cwd=place,
             env=environment(FLATOUT_PLUGINS=str(place / "plugins")),
             stderr=told,
-        )  # fmt: skip
+        )
 
 
 def told(place: Path) -> str:
@@ -100,7 +101,8 @@ def test_a_node_that_dies_costs_its_race_only(place: Path, cluster: Any) -> None
     notes = " ".join(note["text"] for note in case["notes"])
     assert f"was lost on {platform.node()}/{number} (" in notes, told(place)
     assert "It ran again on" in notes
-    kept = [tuple(row["trial"]["levers"]) for row in rows(place) if "trial" in row and row["trial"]["stage"] == "single"]
+    made = [row["trial"] for row in rows(place) if "trial" in row]
+    kept = [tuple(trial["levers"]) for trial in made if trial["stage"] == "single"]
     assert len(kept) == len(set(kept)), "a finished trial was made again"
 
 

@@ -68,7 +68,7 @@ def explored(
     clock, seconds = Clock(more.pop("budget", 480.0)), more.pop("seconds", 10.0)
     findings = more.pop("findings", (FIRST,))
     clock.for_run, run = more.pop("for_run", 0.0), more.pop("run", None)
-    refuted = more.pop("refuted", ())
+    refuted, spread = more.pop("refuted", ()), more.pop("spread", None)
     planned = more.pop("planned", Plan(("prefetch", "xla", "cache", "onednn"), (("threads", "one core"),)))
     monkeypatch.setattr(explorations.plan, "make", lambda *args: planned)
     context = SimpleNamespace(
@@ -80,7 +80,7 @@ def explored(
         trials=FakeTrials(journal, progress, tmp_path, Clock(60.0)),
         progress=progress,
         varies=False,
-        spread=more.pop("spread", None),
+        spread=spread,
         seconds_of_program=seconds,
         learn_of=lambda contestants, made: False,
         race=lambda launch: race,
