@@ -94,7 +94,7 @@ def test_a_node_that_dies_costs_its_race_only(place: Path, cluster: Any) -> None
     (worker,) = cluster.worker_nodes
     number = sorted([cluster.head_node.node_id, worker.node_id]).index(worker.node_id) + 1
     running = tune(place, cluster.address)
-    until(lambda: f"/{number}: trying these" in told(place), 200)
+    until(lambda: f"/{number}: trying th" in told(place), 200)
     cluster.remove_node(worker, allow_graceful=False)
     case = ended(place, running)
     assert singles(case) == set(LEVERS), told(place)
@@ -108,7 +108,7 @@ def test_a_node_that_dies_costs_its_race_only(place: Path, cluster: Any) -> None
 
 def test_a_coordinator_that_is_killed_leaves_no_race_behind_and_resumes(place: Path, cluster: Any) -> None:
     running = tune(place, cluster.address)
-    until(lambda: "trying these" in told(place), 200)
+    until(lambda: ": trying th" in told(place), 200)
     running.send_signal(signal.SIGKILL)
     running.wait()
     until(lambda: not left_behind(place), 60)
