@@ -129,7 +129,7 @@ class Exploration(Attempts):
     def _try_again(self, race: Race) -> None:
         """What was not decided, in fresh processes, the most promising first, while there is time."""
         left = self._still_open()
-        if self.context.spread is not None and left:
+        if self.context.spread is not None and left and race.seconds_for(1) < self._time_to_try():
             asked, left = left, self._left_here(race, left, len(left), "closed")
             self.winners += self._winners([text for text in asked if text not in left])
         while left and any(one.active for one in race.baselines):

@@ -103,7 +103,8 @@ class Spreading:
         self.left, self.waiting = [], [Group(levers) for levers in cut(wanted.levers, max(places, 1))]
         until = None if wanted.seconds is None else time.monotonic() + wanted.seconds
         told = "; ".join(words.change_here((text,)) for text in wanted.levers)
-        self.context.progress.phase(f"trying in {min(places, len(self.waiting))} places of the cluster: {told}")
+        many = min(places, len(self.waiting))
+        self.context.progress.phase(f"trying in {many} place{'' if many == 1 else 's'} of the cluster: {told}")
         try:
             while self.waiting or self.running:
                 self._start(wanted, until)
