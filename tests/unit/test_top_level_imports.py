@@ -10,7 +10,7 @@ import flatout
 SOURCE = Path(flatout.__file__).parent
 HEAVY = {
     "ai_edge_litert", "apache_beam", "array_record", "cuda", "h5py", "jax", "keras", "nncf", "onnx", "onnxruntime",
-    "openvino", "tensorflow", "tensorrt", "tf2onnx", "tf_keras",
+    "openvino", "ray", "tensorflow", "tensorrt", "tf2onnx", "tf_keras",
 }  # fmt: skip
 
 

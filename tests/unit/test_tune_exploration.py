@@ -24,6 +24,7 @@ from flatout.tune.trials import Trials
 FIRST = Finding("of-a-plugin", "…", cost_share=0.5, fixes=(Fix("…", lever="prefetch"),))
 STEPS = Steps(100, "batches of Keras fit", Distribution(10.0, 9.0, 11.0, 10.0))
 FASTER, SAME = Interval(2.0, 1.9, 2.1), Interval(1.0, 0.95, 1.05)
+STEP = SimpleNamespace(least_step="fit", not_steps=())
 
 
 @dataclass
@@ -33,7 +34,7 @@ class FakeRace:
     gains: dict[str, Interval]
     start_seconds: float = 1.0
     ran: list[tuple[str, ...]] = field(default_factory=list)
-    baselines: list[Any] = field(default_factory=lambda: [SimpleNamespace(active=True, done=9)])
+    baselines: list[Any] = field(default_factory=lambda: [SimpleNamespace(active=True, done=9, launch=STEP)])
 
     def start(self, contestants: list[Any]) -> None: ...
 
@@ -73,7 +74,7 @@ def explored(
     clock, seconds = Clock(more.pop("budget", 480.0)), more.pop("seconds", 10.0)
     findings = more.pop("findings", (FIRST,))
     clock.for_run, run = more.pop("for_run", 0.0), more.pop("run", None)
-    refuted = more.pop("refuted", ())
+    refuted, spread = more.pop("refuted", ()), more.pop("spread", None)
     planned = more.pop("planned", Plan(("prefetch", "xla", "cache", "onednn"), (("threads", "one core"),)))
     monkeypatch.setattr(explorations.plan, "make", lambda *args: planned)
     context = SimpleNamespace(
@@ -85,6 +86,7 @@ def explored(
         trials=FakeTrials(journal, progress, tmp_path, Clock(60.0)),
         progress=progress,
         varies=False,
+        spread=spread,
         seconds_of_program=seconds,
         learn_of=lambda contestants, made: False,
         race=lambda launch: race,
@@ -239,6 +241,21 @@ def test_what_is_open_is_tried_again_until_it_is_closed_the_best_first(tmp_path,
     assert not winners
     assert race.ran[-1] == ("onednn", "xla")
     assert "prefetch" not in race.ran[-1], "its interval is closed"
+
+
+def test_other_machines_race_the_levers_and_this_one_what_they_leave(tmp_path, monkeypatch):
+    asked: list[Any] = []
+
+    def race(wanted: Any) -> list[str]:
+        asked.append(wanted)
+        return [text for text in wanted.levers if text == "xla"]
+
+    winners, local, _ = explored(tmp_path, monkeypatch, {"xla": FASTER}, spread=SimpleNamespace(race=race))
+    assert [(one.levers, one.comparisons, one.least_step) for one in asked] == [
+        (("prefetch",), 1, "fit"), (("xla", "cache", "onednn"), 3, "fit"),
+    ]  # fmt: skip
+    assert local.ran == [("free-input", "free-compute"), ("xla",)]
+    assert winners == ["xla"]
 
 
 @pytest.mark.parametrize(("start", "block", "whole", "share"), [(1.0, 0.3, 10.0, 0.22), (20.0, 4.0, 60.0, 0.6)])

@@ -50,7 +50,7 @@ def test_a_touched_file_with_the_same_content_is_the_same(begun: Path) -> None:
 
 def test_a_file_that_is_gone_and_other_versions_are_named(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("helper.py").unlink()
-    monkeypatch.setattr(identity, "_versions", lambda: {"flatout": "9.9", "tensorflow": "9.0"})
+    monkeypatch.setattr(identity, "versions", lambda: {"flatout": "9.9", "tensorflow": "9.0"})
     told = "; ".join(changes_since(begun))
     assert "helper.py is gone" in told
     assert "is now 9.9" in told

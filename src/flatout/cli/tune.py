@@ -53,6 +53,10 @@ def register(app: typer.Typer) -> None:
             bool,
             typer.Option("--prove", help="Follow program and cure over the whole training, as long as it takes."),
         ] = False,
+        on: Annotated[
+            str | None,
+            typer.Option("--on", metavar="CLUSTER", help="Try changes on the nodes of a cluster: ray, ray:HOST:PORT."),
+        ] = None,
         unfenced: UnfencedOption = False,
         network: NetworkOption = False,
         quiet: QuietOption = False,
@@ -84,6 +88,7 @@ def register(app: typer.Typer) -> None:
             branch=branch,
             apply=apply,
             prove=prove,
+            on=on,
             leave=Leave(unfenced, network),
         )
         with termination.as_interrupt():

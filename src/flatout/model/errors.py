@@ -32,6 +32,7 @@
     │   ├── OutputNotWritable     a file that cannot be written, or that exists and is not overwritten
     │   ├── EnvironmentNotMade    a Python or an environment for a comparison that is not there or cannot be made   3
     │   ├── CannotFence           a kernel that cannot hold trials as is asked of it                          3
+    │   ├── ClusterUnusable       a cluster that does not answer, or a node of it that lacks what the program needs
     │   ├── ProcessFailed         a process of flatout's own that ended or did not answer                     3
     │   │   ├── ServiceFailed     a dispatcher or worker of the tf.data service
     │   │   └── InvalidMessage    a message between two processes of flatout that does not have its declared form
@@ -207,6 +208,10 @@ class EnvironmentNotMade(FlatoutError):
 
 class CannotFence(FlatoutError):
     exit_code = 3
+
+
+class ClusterUnusable(FlatoutError):
+    pass
 
 
 class ProcessFailed(FlatoutError):

@@ -76,10 +76,12 @@ class Progress:
         if self._live is not None:
             self._draw(race.rows())
 
-    def finished(self, trial: Trial) -> None:
+    def finished(self, trial: Trial, machine: str = "") -> None:
+        """`machine`: the other one that it ran on."""
         note = f" ({trial.note})" if trial.status in ("failed", "timeout") and trial.note else ""
         parity = f"; {words.agreement(trial.parity)}" if trial.parity else ""
-        self.say(f"{words.change_here(trial.levers)}: {_told(trial)}{parity}{note}")
+        where = f"{machine}: " if machine else ""
+        self.say(f"{where}{words.change_here(trial.levers)}: {_told(trial)}{parity}{note}")
 
     def _elapsed(self) -> float:
         return time.monotonic() - self.began

@@ -27,6 +27,7 @@ def tune(
     apply: bool = False,
     resume: bool = False,
     prove: bool = False,
+    on: str | None = None,
     unfenced: bool = False,
     network: bool = False,
     show: bool = True,
@@ -53,6 +54,7 @@ def tune(
         branch=branch,
         apply=apply,
         prove=prove,
+        on=on,
         leave=Leave(unfenced, network),
     )
     return tune_for_case(request)

@@ -98,3 +98,12 @@ class Clock:
         if whole_run is None:
             return UNKNOWN_WHOLE_RUN * self.budget
         return min(WHOLE_RUNS * whole_run, MOST_WHOLE_RUNS * self.budget)
+
+
+@dataclass
+class SharedClock(Clock):
+    """The clock of a tune as another machine has it, which races levers and confirms none of them: what is kept for
+    that was told to it."""
+
+    def reserve(self, start: float, block: float, whole_run: float | None) -> None:
+        """What is kept stays as it is."""

@@ -13,6 +13,7 @@ from flatout.cures import find
 from flatout.environment import cgroup
 from flatout.model.case import Case, Note
 from flatout.model.errors import FlatoutError
+from flatout.model.evidence.outcomes import RacedOn
 from flatout.model.levers import parse
 from flatout.process.memory import resident_bytes
 from flatout.process.watchdog import Watchdog
@@ -23,6 +24,7 @@ from flatout.trial.fork_servers import ForkServers
 from flatout.tune.clock import DEFAULT_SECONDS, Clock
 from flatout.tune.conclusions import FEWEST_STEPS, keeps_the_numbers
 from flatout.tune.contestant import Contestant
+from flatout.tune.elsewhere import Spread
 from flatout.tune.journal import Journal
 from flatout.tune.race import SHORT_PROGRAM, Race, warm_steps_of
 from flatout.tune.request import TuneRequest
@@ -54,6 +56,16 @@ class Context:
     fork_servers: ForkServers
     case: Case = field(default_factory=lambda: Case(kind="tune"))
     races: list[Race] = field(default_factory=list)
+    spread: Spread | None = None
+    """Other machines that race levers."""
+    raced_on: list[RacedOn] = field(default_factory=list)
+    """What these are, with the levers that each has raced."""
+    taken: list[Sequence[float]] = field(default_factory=list)
+    """Of each race there: the share of the processors that others had in each round."""
+    beside: int = 1
+    """Races of one tune that this machine runs at the same time: they share its memory."""
+    whole: bool | None = None
+    """Whether the program was seen to end, where another machine has observed it."""
     notes: list[Note] = field(default_factory=list)
     ended_after: int | None = None
     """Steps after which the program was seen to end before a trial of it was warm."""
@@ -63,12 +75,18 @@ class Context:
     """Why the tune did not come to its end, where it did not."""
 
     @classmethod
-    def of(cls, request: TuneRequest, directory: Path, progress: Progress) -> Context:
-        command = launcher.command_for(request.program, request.arguments, request.module)
+    def of(
+        cls,
+        request: TuneRequest,
+        directory: Path,
+        progress: Progress,
+        launch: Launch | None = None,
+        clock: Clock | None = None,
+    ) -> Context:
+        """`launch`, `clock`: those of a tune that another machine has begun."""
         compiled = directory / "compiled"
-        module = request.program if request.module else None
-        launch = Launch(tuple(command), module=module, compiled=str(compiled), leave=request.leave)
-        watchdog, journal, clock = Watchdog(), Journal(directory), Clock(request.budget or DEFAULT_SECONDS)
+        launch = replace(launch or _launch_of(request), compiled=str(compiled))
+        watchdog, journal, clock = Watchdog(), Journal(directory), clock or Clock(request.budget or DEFAULT_SECONDS)
         journal.hold()
         return cls(
             request,
@@ -96,13 +114,17 @@ class Context:
         """Steps after which the program ends; None where it was not seen to end."""
         if self.ended_after is not None:
             return self.ended_after
-        seen_whole = self.case.steps is not None and ended_by_itself(self.directory / "scout-1")
-        return self.case.steps.count if self.case.steps is not None and seen_whole else None
+        return self.case.steps.count if self.case.steps is not None and self.seen_whole else None
 
     @property
     def seconds_of_program(self) -> float | None:
         """From its start to its end, as it was observed; None where it was not seen to end."""
-        return self.case.program.seconds or None if ended_by_itself(self.directory / "scout-1") else None
+        return self.case.program.seconds or None if self.seen_whole else None
+
+    @property
+    def seen_whole(self) -> bool:
+        """Whether the program came to its end when it was observed."""
+        return ended_by_itself(self.directory / "scout-1") if self.whole is None else self.whole
 
     @property
     def varies(self) -> bool:
@@ -133,7 +155,7 @@ class Context:
             self.new_directory("race"),
             self.watchdog,
             self.fork_servers,
-            _memory_limit(self.case),
+            self._memory_limit(),
             self.progress.say,
             start_seconds=longest,
         )
@@ -202,9 +224,19 @@ class Context:
 
     def alive_at_once(self, race: Race) -> int:
         """How many trials the free memory holds side by side."""
-        child, free = race.baselines[0].child, cgroup.memory_left()
+        child, free = race.baselines[0].child, self._free_memory()
         each = max(resident_bytes(child.group) if child else 0, 1 << 29)
         return max(1, min(12, int(0.6 * free / each))) if free else 4
+
+    def _memory_limit(self) -> int | None:
+        """A trial may take as much as the program itself and half of what is free."""
+        free = self._free_memory()
+        memory = self.case.memory
+        return (memory.process_peak_bytes if memory else 0) + free // 2 if free else None
+
+    def _free_memory(self) -> int | None:
+        free = cgroup.memory_left()
+        return free // self.beside if free else None
 
     # ── levers ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -224,7 +256,6 @@ class Context:
         return time.monotonic() > self.clock.exploring_until
 
 
-def _memory_limit(case: Case) -> int | None:
-    """A trial may take as much as the program itself and half of what is free."""
-    free = cgroup.memory_left()
-    return (case.memory.process_peak_bytes if case.memory else 0) + free // 2 if free else None
+def _launch_of(request: TuneRequest) -> Launch:
+    command = launcher.command_for(request.program, request.arguments, request.module)
+    return Launch(tuple(command), module=request.program if request.module else None, leave=request.leave)

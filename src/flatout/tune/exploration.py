@@ -14,9 +14,11 @@ from flatout.model.levers import parse
 from flatout.report import words
 from flatout.trial.child_process import Launch
 from flatout.tune import plan
+from flatout.tune.attempts import Attempts
 from flatout.tune.clock import BOUNDS
-from flatout.tune.conclusions import FEWEST_STEPS, NO_TIME, hurts, is_open, ratio
+from flatout.tune.conclusions import FEWEST_STEPS, hurts, is_open, ratio
 from flatout.tune.context import Context
+from flatout.tune.elsewhere import Wanted
 from flatout.tune.race import Race
 from flatout.tune.scout import ranked, scout
 
@@ -25,8 +27,6 @@ BOUND_ROUNDS = 7
 AGAIN_FROM = 1.25
 """A gain from which the changed program is observed anew: other levers may pay now."""
 AGAIN_AT_MOST = 2
-OF_A_GROUP = 0.5
-"""Share of the time for trying that levers which are tried side by side may take."""
 UNNAMED = 0.4
 """Of the time that is left for trying once something has won in a program that was not seen to end: what levers may
 take that no finding names. They gain little; whole runs that are measured to their end are worth more."""
@@ -42,18 +42,13 @@ AGAIN_STARTS = 6
 """Starts of the program that observing anew and trying further levers takes at least."""
 
 
-class Exploration:
+class Exploration(Attempts):
     def __init__(self, context: Context, refuted: Sequence[str] = ()) -> None:
         """`refuted`: levers that had won alone, and could not be claimed."""
-        self.context = context
+        super().__init__(context)
         self.refuted = refuted
-        self.base: tuple[str, ...] = ()
-        """Levers that have won already: further ones are tried on top of these."""
-        self.winners: list[str] = []
         self.gained = 1.0
         """The ratio of a step that the winners have together, as far as it is known."""
-        self.until: float | None = None
-        """The end of the time for what is tried now, where that is before the end of trying."""
 
     def run(self) -> list[str]:
         """The levers that have won, the most valuable first."""
@@ -102,10 +97,7 @@ class Exploration:
             return []
         at_once = self._try_at_once(race, case, untried) if suggested and not self.base else ()
         untried = [text for text in untried if text not in at_once and not plan.excluded(text, at_once)]
-        while untried:
-            size = self._group_size(race, len(untried))
-            group, untried = untried[:size], untried[size:]
-            self._try(race, group, len(wanted))
+        self.race_all(race, self._left_here(race, untried, len(wanted)), len(wanted))
         won = list(dict.fromkeys([*at_once, *self._winners(wanted)]))
         self.winners += won
         self.gained *= max((self._gain_of(text) for text in won), default=1.0)
@@ -116,7 +108,8 @@ class Exploration:
         each lever alone. Returns them where they have won; the confirmation shows which of them pay."""
         context = self.context
         chosen = plan.first_of_each(case, [text for text in levers if context.combinable(text)])[:MOST_AT_ONCE]
-        if len(chosen) < 2 or race.seconds_for(1) * len(levers) <= context.clock.left_to_explore():
+        enough = race.seconds_for(1) * len(levers) <= context.clock.left_to_explore()
+        if len(chosen) < 2 or enough or context.spread is not None:
             return ()
         trial = context.journal.known("at-once", chosen)
         if trial is None and race.seconds_for(1) <= self._time_to_try():
@@ -161,44 +154,12 @@ class Exploration:
             without |= {_name(trial.levers[-1]) for trial in singles if hurts(trial)}
         return without
 
-    def _group_size(self, race: Race, untried: int) -> int:
-        """As many as memory and time allow, and one at least. Where starts or steps are slow, the first ones are tried
-        by themselves: many together would have a round or two each, and none would be decided."""
-        size = min(untried, self.context.alive_at_once(race))
-        left = OF_A_GROUP * min(self.context.clock.left_to_explore(), self._time_to_try())
-        while size > 1 and race.seconds_for(size) > left:
-            size -= 1
-        return size
-
-    def _try(self, race: Race, levers: Sequence[str], comparisons: int, until: Until = "decided") -> None:
-        """These levers side by side, each on top of the base."""
-        context, clock = self.context, self.context.clock
-        to_confirm = self._has_to_confirm()
-        if self._time_to_try() < race.seconds_to_start(1):
-            context.trials.skip(levers, f"{NO_TIME}: a larger --budget tries it")
-            return
-        contestants = [context.contestant((*self.base, text)) for text in levers]
-        told = "; ".join(words.change_here(one.levers[-1:]) for one in contestants)
-        context.progress.phase(f"trying {'this' if len(contestants) == 1 else 'these'}: {told}")
-        if context.varies:
-            race.rewind()
-        race.start(contestants)
-        if context.learn_of(contestants, max((one.done for one in race.baselines), default=0)):
-            assert context.ended_after is not None
-            race.shorten(context.ended_after)
-            contestants = [context.contestant((*self.base, text)) for text in levers]
-            race.start(contestants)
-        last = clock.exploring_until if to_confirm else clock.closing
-        race.run(
-            contestants,
-            Rules(until, comparisons=comparisons, few_rounds=True),
-            TimeLimit(min(clock.exploring_until, self.until or clock.end), last=min(last, self.until or last)),
-        )
-        context.trials.keep_all(race, contestants, "single")
-
     def _try_again(self, race: Race) -> None:
         """What was not decided, in fresh processes, the most promising first, while there is time."""
         left = self._still_open()
+        if self.context.spread is not None and left and race.seconds_for(1) < self._time_to_try():
+            asked, left = left, self._left_here(race, left, len(left), "closed")
+            self.winners += self._winners([text for text in asked if text not in left])
         while left and any(one.active for one in race.baselines):
             size = self._group_size(race, len(left))
             group, left = left[:size], left[size:]
@@ -207,21 +168,28 @@ class Exploration:
             self._try(race, group, len(group), "closed")
             self.winners += self._winners(group)
 
+    def _left_here(self, race: Race, levers: Sequence[str], comparisons: int, until: Until = "decided") -> list[str]:
+        """Race these on other machines, where there are some. Returns what is left for this one."""
+        spread = self.context.spread
+        if spread is None or not levers:
+            return list(levers)
+        step = race.baselines[0].launch
+        wanted = Wanted(
+            tuple(levers),
+            self.base,
+            comparisons,
+            until,
+            step.least_step,
+            step.not_steps,
+            ahead=self._has_to_confirm(),
+            seconds=None if self.until is None else self.until - time.monotonic(),
+        )
+        return spread.race(wanted)
+
     def _still_open(self) -> list[str]:
         singles = [one for one in self.context.trials.found if one.stage == "single" and one.upon == self.base]
         found = sorted((one for one in singles if is_open(one)), key=lambda one: -(ratio(one) or 1.0))
         return [one.levers[-1] for one in found if one.levers[-1] not in (*self.winners, *self.refuted)]
-
-    def _time_to_try(self) -> float:
-        """Seconds. Where nothing is ahead, there is nothing to confirm, and trying goes on to the end, or until the
-        cures of the run have their turn."""
-        clock = self.context.clock
-        left = clock.left_to_explore() if self._has_to_confirm() else clock.left() - clock.for_run
-        return left if self.until is None else min(left, self.until - time.monotonic())
-
-    def _has_to_confirm(self) -> bool:
-        trials = self.context.trials
-        return bool(self.winners) or trials.any_single_won or bool(trials.nominated)
 
     def _most_promising(self) -> list[str]:
         """Where nothing has won: what was ahead when the time for trying was up. Confirming decides it."""

@@ -24,7 +24,7 @@ GONE = "gone"
 def identity_of(command: Sequence[str], directory: Path) -> dict[str, Any]:
     """The identity to write down, from the recording of the scouting run in `directory`."""
     files = _imported(directory) or _beside(command)
-    return {"versions": _versions(), "files": {path: _digest(path) for path in sorted({*_named(command), *files})}}
+    return {"versions": versions(), "files": {path: _digest(path) for path in sorted({*_named(command), *files})}}
 
 
 def changes_since(identity: object) -> list[str]:
@@ -32,7 +32,7 @@ def changes_since(identity: object) -> list[str]:
     if not isinstance(identity, dict) or not isinstance(identity.get("files"), dict):
         return ["another version of flatout began it"]
     found = []
-    now, then = _versions(), identity.get("versions")
+    now, then = versions(), identity.get("versions")
     for name in sorted({*now, *(then if isinstance(then, dict) else {})}):
         before = then.get(name, "none") if isinstance(then, dict) else "none"
         if before != now.get(name, "none"):
@@ -42,6 +42,11 @@ def changes_since(identity: object) -> list[str]:
         if today != digest:
             found.append(f"{os.path.relpath(path)} {'is gone' if today == GONE else 'was changed'}")
     return found
+
+
+def files_of(command: Sequence[str]) -> dict[str, str]:
+    """The program's own files as far as they are known before it has run, with their digests."""
+    return {path: _digest(path) for path in sorted({*_named(command), *_beside(command)})}
 
 
 def _imported(directory: Path) -> list[str]:
@@ -64,7 +69,7 @@ def _named(command: Sequence[str]) -> Iterable[str]:
     return [word for word in words if word.endswith(SOURCES) and os.path.isfile(word)]
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     return {"flatout": __version__, **packages.versions(PACKAGES)}
 
 

@@ -41,6 +41,8 @@ class TuneRequest:
     """Edit the source in place."""
     prove: bool = False
     """Follow the last tune's claim over the whole training, in place of tuning."""
+    on: str | None = None
+    """The cluster whose nodes race levers, as `ray` or `ray:ADDRESS`; None: this machine does."""
     leave: Leave = NOTHING
     """What trials may do besides: write by ways that cannot be redirected, use the network."""
 
@@ -51,3 +53,5 @@ class TuneRequest:
         unknown = set(self.allow) - set(ALLOWED)
         if unknown:
             raise InvalidOption(f"--allow takes precision or semantic, not {', '.join(sorted(unknown))}.")
+        if self.on is not None and self.on.partition(":")[0] != "ray":
+            raise InvalidOption(f"--on takes ray, ray:local or ray:HOST:PORT, not {self.on!r}.")

@@ -20,6 +20,7 @@ from flatout.tune import branch, journal
 from flatout.tune.clock import DEFAULT_SECONDS
 from flatout.tune.prove import exit_code, prove
 from flatout.tune.request import TuneRequest
+from flatout.tune.spread import joined
 from flatout.tune.tuner import Tuner
 
 COULD_NOT_MEASURE = 3
@@ -45,10 +46,11 @@ def tune_for_case(request: TuneRequest) -> Case:
 
 def _tune(request: TuneRequest) -> Case:
     command = launcher.command_for(request.program, request.arguments, request.module)
-    directory = _unfinished(command) if request.resume else None
-    directory = directory or store.new_directory(f"tune-{Path(request.program).stem or request.program}")
-    with Progress(request.budget or DEFAULT_SECONDS, request.quiet) as progress:
-        case = Tuner(request, directory, progress).run()
+    with joined(request, command) as cluster:  # raises where it cannot be used, before anything is kept
+        directory = _unfinished(command) if request.resume else None
+        directory = directory or store.new_directory(f"tune-{Path(request.program).stem or request.program}")
+        with Progress(request.budget or DEFAULT_SECONDS, request.quiet) as progress:
+            case = Tuner(request, directory, progress, cluster).run()
     saving.save(case, directory)
     if not request.silent:
         standard_error.show(case, "details" if request.verbose else "overview", directory, request.json, request.quiet)

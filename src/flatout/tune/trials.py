@@ -76,14 +76,25 @@ class Trials:
         trial = self._trial(race, one, stage)
         if check and stage != "bound" and trial.status == "won":
             trial = self._checked(race, one, trial, over_seeds=not self._is_covered(trial))
-        self.found = [one for one in self.found if (one.stage, one.levers) != (stage, trial.levers)]
-        self.found.append(trial)
-        if not is_open(trial):  # a resumed tune tries it again
-            self.journal.keep(trial)
-        elif trial.undecided:
+        self._enter(trial)
+        if trial.undecided:
             self._look_ahead(one.levers, ratios(race.baselines, one), race.verdict(one).so_far or 1.0)
         self.progress.finished(trial)
         return trial
+
+    def take_over(self, trial: Trial, nominated: float | None, promising: float | None, machine: str) -> None:
+        """A trial of another machine, with the ratios that it has among those that are worth confirming."""
+        self._enter(trial)
+        for ahead, gain in ((self.nominated, nominated), (self.promising, promising)):
+            if gain is not None:
+                ahead[trial.levers] = gain
+        self.progress.finished(trial, machine)
+
+    def _enter(self, trial: Trial) -> None:
+        self.found = [one for one in self.found if (one.stage, one.levers) != (trial.stage, trial.levers)]
+        self.found.append(trial)
+        if not is_open(trial):  # a resumed tune tries it again
+            self.journal.keep(trial)
 
     def check(self, race: Race, one: Contestant, trial: Trial) -> Trial:
         """The trial with its numbers compared, in the place of what was kept of it."""

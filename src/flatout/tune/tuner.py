@@ -32,6 +32,7 @@ from flatout.tune.journal import changes_since
 from flatout.tune.request import TuneRequest
 from flatout.tune.run_cures import RunCures
 from flatout.tune.scout import imports_of, ranked, scout
+from flatout.tune.spread import Cluster, Spreading, where_raced
 from flatout.tune.verdict import concluded
 
 TO_END = 0.1
@@ -40,8 +41,13 @@ before anything is tried."""
 
 
 class Tuner:
-    def __init__(self, request: TuneRequest, directory: Path, progress: Progress) -> None:
+    def __init__(
+        self, request: TuneRequest, directory: Path, progress: Progress, cluster: Cluster | None = None
+    ) -> None:
+        """`cluster`: whose nodes race levers beside this machine."""
         self.context = Context.of(request, directory, progress)
+        if cluster is not None:
+            self.context.spread = Spreading(self.context, cluster)
         self.claim: Claim | None = None
 
     def run(self) -> Case:
@@ -169,6 +175,7 @@ class Tuner:
             for name, why in sorted(context.trials.skipped.items())
             if not any(text.partition("=")[0] == name for text in tried)
         )
+        taken = [*(race.taken for race in context.races), *context.taken]
         case = replace(
             case,
             kind="tune",
@@ -176,8 +183,8 @@ class Tuner:
             tuned=claim.trial.levers if claim is not None else (),
             patch=claim.patch if claim is not None else "",
             whole_run=claim.whole_run if claim is not None else None,
-            evidence=(*case.evidence, *skipped),
-            notes=(*case.notes, *context.notes, *disturbed(race.taken for race in context.races)),
+            evidence=(*case.evidence, *skipped, *context.raced_on),
+            notes=(*case.notes, *context.notes, *where_raced(context.raced_on), *disturbed(taken)),
             logdir="scout-1/trace" if case.logdir else None,
         )
         had = replace(context.request, budget=context.clock.budget)  # more than was asked for, where starts are slow

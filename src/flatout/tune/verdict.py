@@ -171,6 +171,7 @@ def command(request: TuneRequest, asked_for: Sequence[str] = ()) -> str:
     words = ["flatout", "tune", "--resume", "--budget", f"{minutes}m"]
     for option, values in (("--lever", request.levers), ("--without", request.without), ("--allow", request.allow)):
         words += [word for value in values for word in (option, value)]
+    words += ["--on", request.on] if request.on is not None else []
     module = ["-m"] if request.module else []
     return shlex.join([*words, *asked_for, *module, request.program, *request.arguments])
 

@@ -43,6 +43,19 @@ class LeverSkipped(Evidence, kind="lever-skipped", value="lever"):
 
 
 @record(frozen=True)
+class RacedOn(Evidence, kind="raced-on", value="machine"):
+    """A machine that raced levers of a tune. What is claimed was raced on the one that the case is of."""
+
+    machine: str
+    cpu: str = ""
+    cores: int = 0
+    """That each race had for itself."""
+    gpu: str = ""
+    levers: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@record(frozen=True)
 class RouteSkipped(Evidence, kind="route-skipped", value="route"):
     """A route that was not tried; the note says why."""
 
