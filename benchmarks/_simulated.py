@@ -152,7 +152,11 @@ class SimulatedTune:
 @contextlib.contextmanager
 def only_time() -> Iterator[None]:
     """Numbers agree, every lever fits and can be written: only time is simulated."""
-    planned = SimpleNamespace(make=lambda case, levers, *rest: Plan(tuple(levers), ()), combinations=plan.combinations)
+    planned = SimpleNamespace(
+        make=lambda case, levers, *rest: Plan(tuple(levers), ()),
+        combinations=plan.combinations,
+        first_of_each=plan.first_of_each,
+    )
     written = SimpleNamespace(
         make=lambda case, levers: SimpleNamespace(changes=levers, unwritten=(), written=tuple(levers))
     )
