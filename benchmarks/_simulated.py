@@ -156,6 +156,7 @@ def only_time() -> Iterator[None]:
         make=lambda case, levers, *rest: Plan(tuple(levers), ()),
         combinations=plan.combinations,
         first_of_each=plan.first_of_each,
+        excluded=plan.excluded,
     )
     written = SimpleNamespace(
         make=lambda case, levers: SimpleNamespace(changes=levers, unwritten=(), written=tuple(levers))
