@@ -104,7 +104,7 @@ class SimulatedTune:
             races=self.races, notes=[], ended_after=None, varies=False, race=self._race, contestant=self._contestant,
             patched=self._patched, alive_at_once=lambda race: 12, learn_of=lambda contestants, made: False,
             combinable=lambda text: True, steps_of_program=None,
-            seconds_of_program=None,
+            seconds_of_program=None, spread=None,
         )  # fmt: skip
 
     def explore(self) -> list[str]:
