@@ -87,9 +87,9 @@ def _connect(ray: Any, address: str) -> None:
             ray.init(address=address, **options)
     except Exception as error:  # of many kinds: ConnectionError, RuntimeError, ValueError, those of gRPC
         where = f" at {address}" if address else ""
-        why = " ".join(str(error).split())
+        why = " ".join(str(error).split()).rstrip(".")
         raise ClusterUnusable(
-            f"No Ray cluster{where} could be joined: {why.rstrip('.')}. Start it with `ray start`, on this machine as well: the "
+            f"No Ray cluster{where} could be joined: {why}. Start it with `ray start`, on this machine too: the "
             "machine that tunes is a node of it."
         ) from None
     finally:
