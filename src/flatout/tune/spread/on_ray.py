@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ from flatout.tune.spread.spreading import News
 
 LOOK_SECONDS = 150.0
 """For a node to say what it has, with the start of its first process."""
+CONNECT_SECONDS = 10.0
 OBJECT_STORE_BYTES = 80_000_000
 """Of a cluster that is started here: lines of text are all that it moves."""
 OWN_VARIABLES = "RAY_"
@@ -79,12 +81,15 @@ def _connect(ray: Any, address: str) -> None:
         if address in ("", "local"):
             ray.init(address="local", include_dashboard=False, object_store_memory=OBJECT_STORE_BYTES, **options)
         else:
+            host, _, port = address.rpartition(":")
+            with socket.create_connection((host, int(port)), CONNECT_SECONDS):
+                pass  # Ray itself goes on trying for minutes
             ray.init(address=address, **options)
     except Exception as error:  # of many kinds: ConnectionError, RuntimeError, ValueError, those of gRPC
         where = f" at {address}" if address else ""
-        why = " ".join(str(error).split())
+        why = " ".join(str(error).split()).rstrip(".")
         raise ClusterUnusable(
-            f"No Ray cluster{where} could be joined: {why} Start it with `ray start`, on this machine as well: the "
+            f"No Ray cluster{where} could be joined: {why}. Start it with `ray start`, on this machine too: the "
             "machine that tunes is a node of it."
         ) from None
     finally:
