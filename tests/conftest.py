@@ -25,20 +25,26 @@ import pytest
 from processor_time import ProcessorTime
 
 LONGEST = (
-    "test_tune_patterns",
     "test_run_programs",
-    "test_tune_whole_program",
+    "test_check_pairs",
+    "test_cures_keras_for_real",
     "test_tune",
-    "test_tune_killed",
-    "test_optimize_planted",
-    "test_toys_for_real",
-    "test_run_faults",
-    "test_trial_parity_for_real",
+    "test_versions_for_real",
     "test_cures_graph_for_real",
-    "test_data_tune_for_real",
+    "test_cures_input_for_real",
+    "test_tune_killed",
+    "test_cures_direct_epochs_for_real",
+    "test_run_faults",
     "test_optimize_compress_train",
+    "test_optimize_planted",
+    "test_data_tune_for_real",
+    "test_trial_parity_for_real",
+    "test_tune_prove",
+    "test_optimize_compress_int8",
+    "test_cures_run_for_real",
+    "test_tune_patterns",
 )
-"""Files that take three quarters of a minute or more, the longest first."""
+"""Files that take half a minute or more, the longest first, about."""
 
 TURN_SECONDS = 2500.0
 """The longest that a test waits for its turn: more than any other may take (`faulthandler_timeout`), twice."""
