@@ -1,7 +1,8 @@
 """Tests run beside each other, but for those that measure: `pytest.mark.alone` waits for the rest and holds it up.
 
-Two processes take one file after the other. The longest files come first, so that neither process is left with one of
-them at the end.
+Two processes take one file after the other. The longest files come first and unit tests last, so that neither process
+is left with a long one at the end. Files that measure come in between: until the end both processes have something to
+do, and who waits to be alone waits for a short test.
 
 Ids of tests that depend on the machine, the process or the hour end the run: nothing could be compared by them."""
 
@@ -24,20 +25,26 @@ import pytest
 from processor_time import ProcessorTime
 
 LONGEST = (
-    "test_tune_patterns",
     "test_run_programs",
-    "test_tune_whole_program",
+    "test_check_pairs",
+    "test_cures_keras_for_real",
     "test_tune",
-    "test_tune_killed",
-    "test_optimize_planted",
-    "test_toys_for_real",
-    "test_run_faults",
-    "test_trial_parity_for_real",
+    "test_versions_for_real",
     "test_cures_graph_for_real",
-    "test_data_tune_for_real",
+    "test_cures_input_for_real",
+    "test_tune_killed",
+    "test_cures_direct_epochs_for_real",
+    "test_run_faults",
     "test_optimize_compress_train",
+    "test_optimize_planted",
+    "test_data_tune_for_real",
+    "test_trial_parity_for_real",
+    "test_tune_prove",
+    "test_optimize_compress_int8",
+    "test_cures_run_for_real",
+    "test_tune_patterns",
 )
-"""Files that take three quarters of a minute or more, the longest first."""
+"""Files that take half a minute or more, the longest first, about."""
 
 TURN_SECONDS = 2500.0
 """The longest that a test waits for its turn: more than any other may take (`faulthandler_timeout`), twice."""
@@ -68,12 +75,12 @@ def shared() -> tempfile.TemporaryDirectory[str]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first, and what measures last: until then both processes have something to do."""
+    """What takes longest comes first, then the rest of what is slow, what measures, and what is short."""
     unstable = [f"{item.nodeid!r}: {why}" for item in items if (why := reason_against(item.nodeid))]
     if unstable:
         raise pytest.UsageError("Test ids that another run would not have:\n  " + "\n  ".join(unstable))
     measuring = {item.path for item in items if _alone(item)}
-    items.sort(key=lambda item: (item.path in measuring, _place(item), _alone(item)))
+    items.sort(key=lambda item: (_place(item), _turn(item, measuring), _alone(item)))
 
 
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}|<\w+ object|<function ")
@@ -99,6 +106,10 @@ def reason_against(identity: str) -> str:
 
 def _place(item: pytest.Item) -> int:
     return LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST)
+
+
+def _turn(item: pytest.Item, measuring: set[Path]) -> int:
+    return 1 if item.path in measuring else 2 if item.path.parent.name == "unit" else 0
 
 
 def _alone(item: pytest.Item) -> bool:

@@ -22,6 +22,7 @@ def main(files: list[str]) -> None:
     for file in files:
         tf.keras.backend.set_floatx("float32")
         tf.keras.config.set_dtype_policy("float32")
+        tf.config.run_functions_eagerly(False)  # one of them switches it on
         tf.debugging.set_log_device_placement(False)
         tf.keras.utils.set_random_seed(7)
         said = io.StringIO()

@@ -111,7 +111,6 @@ def serve(namespace: dict[str, Any]) -> None:
     gc.disable()  # as the fork servers of trials do
     for name in PACKAGES:
         importlib.import_module(name)
-    gc.enable()
     set_by_imports = {name: value for name, value in os.environ.items() if before.get(name) != value}
     from flatout.process import forking
     from flatout.trial import launcher
@@ -120,6 +119,8 @@ def serve(namespace: dict[str, Any]) -> None:
     sys.path.append(str(launcher.SITE))
     main = importlib.import_module("patched_main")
     del sys.path[-2:]  # nor the directory of this file
+    gc.freeze()  # this is no garbage: a fork that looks through it copies its pages, and takes a second for that
+    gc.enable()
     _tell(forking._hindrance())
     for line in iter(sys.stdin.readline, ""):
         with warnings.catch_warnings():

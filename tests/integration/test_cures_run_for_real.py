@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import zipfile
@@ -13,9 +12,7 @@ from typing import Any
 import forked
 import h5py
 import pytest
-from observed import environment, execute
 
-import flatout
 from flatout.cures.compile_cache.edit import edit
 from flatout.model.case import Case, Program
 
@@ -25,6 +22,7 @@ FIGURES = PROGRAM.with_name("figures.py")
 MATPLOTLIB = Path(sys.prefix) / "figures"
 """Where `scripts/environment` has put it."""
 KINDS = (("at", "png"), ("at", "svg"), ("own", "png"))
+EPOCHS = 2
 
 pytestmark = pytest.mark.slow
 
@@ -32,10 +30,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     directory = tmp_path_factory.mktemp("checkpoints")
-    variables = environment(PYTHONPATH=str(Path(flatout.__file__).parent.parent))
-    done = execute([sys.executable, PROGRAM, directory], directory, env=variables)
-    assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
-    return directory, json.loads(done.stdout.decode().splitlines()[-1])
+    code, said, errors = forked.run(PROGRAM, str(directory), directory=directory)
+    assert code == -signal.SIGKILL, errors[-3000:]
+    return directory, json.loads(said.splitlines()[-1])
 
 
 def test_checkpoints_of_the_background_hold_the_same_values(trained: tuple[Path, dict[str, Any]]) -> None:
@@ -122,16 +119,15 @@ def test_a_kill_leaves_no_half_file_under_its_name(trained: tuple[Path, dict[str
 
 
 def test_figures_of_the_background_are_the_same_files(tmp_path: Path) -> None:
-    own = str(Path(flatout.__file__).parent.parent)
-    done = execute(
-        [sys.executable, FIGURES, tmp_path], tmp_path, env=environment(PYTHONPATH=f"{own}{os.pathsep}{MATPLOTLIB}")
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    told = json.loads(done.stdout.decode().splitlines()[-1])
-    assert sorted(told["plain"]) == sorted(f"{name}-{n}.{end}" for name, end in KINDS for n in range(4))
+    program = tmp_path / "figures.py"
+    program.write_text(f"import sys\nsys.path.append({str(MATPLOTLIB)!r})\n{FIGURES.read_text()}")
+    code, said, errors = forked.run(program, str(tmp_path), directory=tmp_path)
+    assert code == 0, errors[-3000:]
+    told = json.loads(said.splitlines()[-1])
+    assert sorted(told["plain"]) == sorted(f"{name}-{n}.{end}" for name, end in KINDS for n in range(EPOCHS))
     assert told["background"] == told["plain"]
     notes = [note.partition(" (")[0] for note in told["notes"]]
-    assert notes.count("figures are drawn in a process of their own") == 4 * 2 + 2
-    assert notes.count("a figure is drawn as ever") == 4 * 2 + 1
+    assert notes.count("figures are drawn in a process of their own") == EPOCHS * 2 + 2
+    assert notes.count("a figure is drawn as ever") == EPOCHS * 2 + 1
     assert "No such file or directory" in told["raised"]
     assert (tmp_path / "last.png").stat().st_size > 1000  # complete when the program has ended

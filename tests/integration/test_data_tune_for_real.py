@@ -243,7 +243,7 @@ PROGRAM = """
         time.sleep(0.002)  # what an element costs
         return value
     slow = D.range(40).map(lambda n: tf.numpy_function(wait, [n], tf.int64))
-    tuned = tuning.tune(slow.batch(8), tuning.TuningRequest(seconds=15))
+    tuned = tuning.tune(slow.batch(8), tuning.TuningRequest(seconds=10))
     claim = tuned.trials[-1]
     same = values(tuned.dataset, 2) == values(slow.batch(8), 2)
     results["tuned"] = [list(tuned.case.tuned), claim.status, claim.parity, same, claim.speedup.low, claim.stage]

@@ -7,14 +7,13 @@ into the program failing in turn. `-m exhaustive` takes the names away one by on
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
-from observed import environment
+from observed import write
 
 from flatout.observe.private_names import PRIVATE_NAMES
 
@@ -117,10 +116,10 @@ ENTRIES = (
 
 
 def ask(place: Path, names: Sequence[str]) -> dict[str, Any]:
-    command = [sys.executable, "-c", PROGRAM % ((tuple(names), ENTRIES),)]
-    done = subprocess.run(command, cwd=place, env=environment(), capture_output=True, text=True, timeout=3000)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    program = write(place, PROGRAM % ((tuple(names), ENTRIES),))
+    code, said, errors = forked.run(program, directory=place)
+    assert code == 0, errors[-4000:]
+    return dict(json.loads(said.splitlines()[-1]))
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import keras
 import pytest
-from observed import FLATOUT, case_in, environment
+from observed import case_in, environment
+from swift import MAIN, SHORT_CALLS
 
 from waiting import until
 
@@ -22,7 +24,7 @@ def test_what_was_raced_is_shown(tmp_path: Path) -> None:
     routes = ["--route", "tf-frozen", "--route", "litert-fp32"]
     with open(tmp_path / "told", "wb") as file:
         process = subprocess.Popen(
-            [*FLATOUT, "optimize", "model.keras", *routes, "-o", "served"],
+            [sys.executable, "-c", SHORT_CALLS + MAIN, "optimize", "model.keras", *routes, "-o", "served"],
             cwd=tmp_path, env=environment(), stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
         )  # fmt: skip
         until(lambda: b"measuring the best again" in (tmp_path / "told").read_bytes())

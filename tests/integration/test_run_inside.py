@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
+import forked
 import pytest
-from observed import environment
+from observed import write
 
 pytestmark = pytest.mark.slow
 
@@ -66,16 +65,8 @@ json.dump(told, open(sys.argv[1], "w"))
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
     place = tmp_path_factory.mktemp("inside")
-    (place / "notebook.py").write_text(PROGRAM)
-    done = subprocess.run(
-        [sys.executable, "notebook.py", "told.json"],
-        cwd=place,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    code, _, errors = forked.run(write(place, PROGRAM), "told.json", directory=place)
+    assert code == 0, errors[-3000:]
     return json.loads((place / "told.json").read_text())
 
 

@@ -31,7 +31,7 @@ values = getattr(getattr(observer.trial.at_step, "__self__", None), "_values", N
 def probe():
     return observer.streams.make("fit", "steps", "sleeps")
 stream = probe()
-for step in range(1000):
+for step in range(600):
     began = time.perf_counter()
     time.sleep(tensorflow.PAUSE)  # what a step takes
     if values is not None and values.wanted:
@@ -147,7 +147,7 @@ def test_killed_together_with_its_watchdog(place: Path) -> None:
 def test_interrupted_by_the_user_or_a_scheduler(number: signal.Signals, place: Path) -> None:
     running = tune(place, "--json", "case.json")
     until(lambda: any("scouted" in row for row in rows(place)), 180)
-    time.sleep(2)  # any moment after it is as good: nothing waits for this one
+    time.sleep(0.5)  # any moment after it is as good: nothing waits for this one
     running.send_signal(number)
     told = running.communicate(timeout=500)[1]
     assert running.returncode in (0, 3), told

@@ -28,7 +28,7 @@ observer = next((finder.observer for finder in sys.meta_path if hasattr(finder, 
 def probe():
     return observer.streams.make("fit", "steps", "sleeps")
 stream = probe()
-for step in range(600):
+for step in range(400):
     began = time.perf_counter()
     time.sleep(pausing.PAUSE)
     observer.ticks.tick(stream, began, time.perf_counter())
@@ -82,7 +82,7 @@ def flatout(place: Path, *words: str, by: list[str] = SWIFT) -> tuple[int, dict[
 def test_an_environment_that_differs_in_one_package_is_slower_by_it(place: Path) -> None:
     envs = [f"--env={sys.executable} pausing=={version}" for version in ("1.0", "1.2")]
     code, found, text = flatout(
-        place, "compare", *envs, "--budget", "12s", "--max-regression", "5%", "train.py", "--json"
+        place, "compare", *envs, "--budget", "6s", "--max-regression", "5%", "train.py", "--json"
     )
     assert code == 1, text
     assert found["outcome"] == "slower"

@@ -63,7 +63,7 @@ def train(directory):
     plt.rcParams["svg.hashsalt"] = "same"
     model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
-    model.fit(x, x[:, :1], batch_size=32, epochs=4, verbose=0, callbacks=[Gallery(directory)])
+    model.fit(x, x[:, :1], batch_size=32, epochs=2, verbose=0, callbacks=[Gallery(directory)])
 
 
 def contents(directory):
