@@ -205,9 +205,7 @@ def test_loops_of_keras_methods_take_the_short_way(tmp_path: Path) -> None:
     assert ours["changes"]["direct-fit="] == 11 + 2, "all but the first of each model, many batches, and callbacks"
     assert ours["changes"]["mix-weights="] >= 20, "five turns with three reads and a write each"
     assert ours["changes"]["traced-calls="] == 4 + 4, "all but the first in each of two ways"
-    assert ours["changes"]["direct-batch="] == 4 + 8 + 4 + 1 + 5, (
-        "all but the first after a compile, and class weights"
-    )
+    assert ours["changes"]["direct-batch="] == 4 + 8 + 4 + 1 + 5, "all but the first after a compile, and class weights"
     for method in ("train_on_batch", "fit"):
         assert any(f"{method} of" in note and "not in a graph" in note for note in ours["notes"]), "shown as failed"
     for exact in ("heads", "out of range"):  # of one size
