@@ -228,6 +228,15 @@ def test_whole_runs_come_before_steps_that_could_save_less(tmp_path, monkeypatch
     assert len(stage.ran) == ran
 
 
+def test_cures_that_the_cause_of_a_finding_has_in_general_count_as_well(tmp_path, monkeypatch):
+    stage = Stage(tmp_path, monkeypatch, 9.0, Run(12.0, 0, 100))
+    tree = RunTree(20.0, (RunPart("checkpoint", "what is cured", 9.0), RunPart("steps", "fit", 11.0)))
+    stage.context.case = Case("tune", run=tree, findings=(Finding("step-overhead", "…", cost_share=0.9),))
+    cures = RunCures(stage.context)
+    cures.look_ahead()
+    assert not cures.comes_before_steps
+
+
 @pytest.mark.parametrize(("share", "goes_on"), [(0.5, True), (None, False)])
 def test_the_steps_are_raced_after_a_cure_of_the_run_where_they_could_save_much_of_what_is_left(
     tmp_path, monkeypatch, share, goes_on
@@ -242,7 +251,7 @@ def test_the_steps_are_raced_after_a_cure_of_the_run_where_they_could_save_much_
     assert cures.comes_before_steps
     assert first is not None
     assert cures.leaves_steps(first) == goes_on
-    assert cures.again(None, first) is first
+    assert cures.again(first, first) is first, "nothing could be claimed of the steps"
     steps = Claim(CONFIRMED, WholeRun(Interval(1.2, 1.1, 1.3), after_seconds=16.0, before_seconds=20.0), "a patch")
     both = cures.again(steps, first)
     assert set(both.trial.levers) == {"prefetch", LEVER}, "the cure is weighed once more, on top of the steps'"

@@ -46,7 +46,7 @@ LEAST_SECONDS = 1.0
 STRATEGY = "Strategy("
 GPU_SECONDS = 8.0
 """What the first line that works in TensorFlow may take for the start of a GPU: its context, its libraries, the first
-kernels (4 to 5 s on an H200). Every program on a GPU has it."""
+kernels. It took 4 to 5 s on an H200; no other GPU was measured."""
 
 
 def _is_long(case: Case, value: float) -> bool:
@@ -85,7 +85,7 @@ def _own_work(case: Case, part: RunPart) -> RunPart:
 
 
 def _without_start_of_gpu(part: RunPart) -> RunPart:
-    """The GPU starts at one line, that which takes longest of those that work in TensorFlow."""
+    """The line that takes longest of those that work in TensorFlow is taken for the one at which the GPU starts."""
     first = next((one for one in part.lines() if one.name in LIBRARIES), None)
     if first is None:
         return part

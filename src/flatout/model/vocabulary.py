@@ -54,8 +54,8 @@ CostOf = Literal["step", "run"]
 TrialStatus = Literal["won", "lost", "noise", "failed", "timeout"]
 
 TrialStage = Literal["bound", "at-once", "single", "combination", "patch", "run", "route", "setting", "claim"]
-"""Of a tune: bound, single, combination, patch; run: a cure of the run, whose speedup is that of whole runs. Of an
-optimize: route, setting, claim."""
+"""Of a tune: bound, single, combination, patch; at-once: the first cure of each finding, together; run: a cure of the
+run, whose speedup is that of whole runs. Of an optimize: route, setting, claim."""
 
 TuneOutcome = Literal["won", "done", "undecided", "not-the-same"]
 """What a tune has come to. won: a change was confirmed in fresh processes, keeps the numbers and ran the program to its

@@ -147,7 +147,7 @@ def _import(channel: socket.socket, names: Iterable[str]) -> None:
         except Exception as error:
             failure = f"importing {name} has failed: {type(error).__name__}: {error}"
     if collects:
-        gc.collect()  # moves all of it to where it is seldom looked through: else each child does that twice, by itself
+        gc.collect()  # what was imported goes to the oldest generation here, and not in each child
         gc.enable()
     set_by_imports.update({name: value for name, value in os.environ.items() if before.get(name) != value})
     _send(channel, Imported(tuple(name for name in names if name in sys.modules), failure or _hindrance()))

@@ -9,6 +9,7 @@ from flatout.measure.race import Rules, TimeLimit
 from flatout.measure.race.rules import Until
 from flatout.report import words
 from flatout.tune.conclusions import NO_TIME
+from flatout.tune.contestant import Contestant
 from flatout.tune.context import Context
 from flatout.tune.race import Race
 
@@ -48,8 +49,7 @@ class Attempts:
 
     def _try(self, race: Race, levers: Sequence[str], comparisons: int, until: Until = "decided") -> None:
         """These levers side by side, each on top of the base."""
-        context, clock = self.context, self.context.clock
-        to_confirm = self._has_to_confirm()
+        context = self.context
         if self._time_to_try() < race.seconds_to_start(1):
             context.trials.skip(levers, f"{NO_TIME}: a larger --budget tries it")
             return
@@ -64,13 +64,15 @@ class Attempts:
             race.shorten(context.ended_after)
             contestants = [context.contestant((*self.base, text)) for text in levers]
             race.start(contestants)
-        last = clock.exploring_until if to_confirm else clock.closing
-        race.run(
-            contestants,
-            Rules(until, comparisons=comparisons, few_rounds=True),
-            TimeLimit(min(clock.exploring_until, self.until or clock.end), last=min(last, self.until or last)),
-        )
+        self._run(race, contestants, Rules(until, comparisons=comparisons, few_rounds=True))
         context.trials.keep_all(race, contestants, "single")
+
+    def _run(self, race: Race, contestants: Sequence[Contestant], rules: Rules) -> None:
+        """Where nothing is to be confirmed, on to the end of the time."""
+        clock = self.context.clock
+        last = clock.exploring_until if self._has_to_confirm() else clock.closing
+        deadline = min(clock.exploring_until, self.until or clock.end)
+        race.run(contestants, rules, TimeLimit(deadline, last=min(last, self.until or last)))
 
     def _time_to_try(self) -> float:
         """Seconds. Where nothing is ahead, there is nothing to confirm, and trying goes on to the end, or until the

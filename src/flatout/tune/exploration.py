@@ -118,8 +118,7 @@ class Exploration(Attempts):
             if context.varies:
                 race.rewind()
             race.start([one])
-            clock = context.clock
-            race.run([one], Rules(few_rounds=True), TimeLimit(clock.exploring_until, last=clock.closing))
+            self._run(race, [one], Rules(few_rounds=True))
             if not one.unchanged and not one.idle():
                 trial = context.trials.keep(race, one, "at-once")
         if trial is None or not (trial.status == "won" or chosen in context.trials.nominated):

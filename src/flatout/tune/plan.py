@@ -150,10 +150,15 @@ def _costs(finding: Finding) -> bool:
 
 def _place(name: str, finding: Finding) -> int | None:
     """Where the finding names it: its own fixes before the cures that its cause has in general; None: nowhere."""
+    named = cures_of(finding)
+    return named.index(name) if name in named else None
+
+
+def cures_of(finding: Finding) -> list[str]:
+    """Levers that it names: its own fixes before those that its cause has in general."""
     fixes = [parse(fix.lever)[0] for fix in finding.fixes if fix.lever]
     known = causes()
-    named = [*fixes, *(known[finding.cause].spec.cures if finding.cause in known else ())]
-    return named.index(name) if name in named else None
+    return [*fixes, *(known[finding.cause].spec.cures if finding.cause in known else ())]
 
 
 def first_of_each(case: Case, levers: Sequence[str]) -> tuple[str, ...]:

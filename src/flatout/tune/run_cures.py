@@ -93,7 +93,7 @@ class RunCures:
         """Seconds of the run that cures of the steps could save, by what the findings say."""
         assert self.tree is not None
         findings = (self.seen or self.context.case).findings
-        named = [one.cost_share or 0.0 for one in findings if one.of == "step" and any(fix.lever for fix in one.fixes)]
+        named = [one.cost_share or 0.0 for one in findings if one.of == "step" and plan.cures_of(one)]
         return max(min(max(named, default=0.0), 1.0), UNNAMED) * self.tree.seconds_of("steps")
 
     def leaves_steps(self, claim: Claim) -> bool:
@@ -105,11 +105,13 @@ class RunCures:
         clock, seconds = self.context.clock, claim.whole_run.after_seconds or 0.0
         clock.for_run = min(EACH * seconds, MOST_KEPT * max(clock.left(), 0.0))
 
-    def again(self, claim: Claim | None, first: Claim) -> Claim:
-        """The claim of the steps with the cures of `first` on top; else that of both which gains more."""
+    def again(self, claim: Claim, first: Claim) -> Claim:
+        """The claim of the steps with the cures of `first` on top; else that of both which gains more. They are the
+        same where nothing could be claimed of the steps."""
+        if claim is first:
+            return first
         self.tried -= set(first.trial.levers)
-        both = self.run(claim) if claim is not None else None
-        return max(filter(None, (both, first)), key=_gain)
+        return max(self.run(claim) or claim, first, key=_gain)
 
     def run(self, claim: Claim | None) -> Claim | None:
         """The claim so far, with the cures of the run that have won on top of it."""

@@ -103,11 +103,10 @@ class Tuner:
                 return
             of_run.keep_time(first)
         winners = self._race_steps()
-        if first is None:
-            self.claim = of_run.run(self.claim)
+        if first is not None and self.claim is not None:
+            self.claim = of_run.again(self.claim, first)
         else:
-            steps, self.claim = self.claim, first
-            self.claim = of_run.again(steps if steps is not first else None, first)
+            self.claim = of_run.run(self.claim)
         if self.claim is None and self._has_time_for_others(winners):
             self._race_steps(refuted=together(winners))
 
@@ -116,7 +115,7 @@ class Tuner:
         winners = Exploration(self.context, refuted).run() if self._races() else []
         if winners:
             confirmed = Confirmation(self.context).run(winners)
-            self.claim = Claiming(self.context, confirmed).run()
+            self.claim = Claiming(self.context, confirmed).run() or self.claim
         return winners
 
     def _has_time_for_others(self, winners: Sequence[str]) -> bool:

@@ -131,7 +131,7 @@ class Tasks:
         runner, feeds, clock = self._runner, self._feeds, time.perf_counter
         runner(feeds[0])  # caches are cold after the blocks of others
         gc.collect()
-        gc.freeze()  # what is left stays: the collection before the next block need not look through it again
+        gc.freeze()  # the collection before the next block leaves out all that is there by now
         gc.disable()
         times: list[float] = []
         mark = Mark.now()
